@@ -1,0 +1,1 @@
+"""Turn repositories into Parquet shards of feature-deletion tasks."""

@@ -1,0 +1,392 @@
+"""The records that flow from a manifest entry to a row of a shard."""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+SCHEMA_VERSION = 1
+
+SourceKind = Literal["sdist", "git", "path"]
+SymbolKind = Literal["function", "method", "class"]
+Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
+QuarantineReason = Literal["failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One environment variable of a test command.
+
+    Example: `Variable(name="TZ", value="UTC")`.
+    """
+
+    name: str
+    # Exactly as the process sees it, no expansion.
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a Repo's files come from, pinned so that they cannot change.
+
+    Example: `Source(kind="sdist", location="toolz==1.2.0", pin="9667a0…")`.
+    """
+
+    kind: SourceKind
+    # `name==version` of an sdist, a git URL, or the absolute path of a folder.
+    location: str
+    # sha256 of the sdist, the full commit of a git URL; empty for a plain folder.
+    pin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Install:
+    """Where the test dependencies are named; empty fields are discovered.
+
+    Example: `Install(groups=("tests",), packages=("trio",))`.
+    """
+
+    # Dependency groups of `pyproject.toml` (PEP 735).
+    groups: tuple[str, ...] = ()
+    # Extras of the project.
+    extras: tuple[str, ...] = ()
+    # Requirement files, relative to the tree.
+    requirements: tuple[str, ...] = ()
+    # Requirement strings that no metadata names.
+    packages: tuple[str, ...] = ()
+    # Resolve as of this ISO date; empty takes the Snapshot's release date.
+    exclude_newer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCommand:
+    """How a Repo's suite is run; the runner itself is always pytest.
+
+    Example: `TestCommand(args=("-o", "addopts=", "tests"))`.
+    """
+
+    # Arguments after `pytest`.
+    args: tuple[str, ...] = ()
+    # Set for the suite, on top of the sandbox's own.
+    variables: tuple[Variable, ...] = ()
+    # Folders of the tree that go on `sys.path`; empty is discovered.
+    import_roots: tuple[str, ...] = ()
+    # Expected seconds of one run of the whole suite on a laptop core.
+    wall_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo:
+    """A manifest entry: a project, its environment, its suite.
+
+    Example: see `repos/quickstart.toml`.
+    """
+
+    # Short name, unique in a manifest: `[a-z0-9-]+`.
+    name: str
+    source: Source
+    # SPDX expression.
+    licence: str
+    # `major.minor` of the interpreter.
+    python: str
+    install: Install
+    test: TestCommand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The source tree of a Repo, content-addressed, without git history.
+
+    Example: `Snapshot(digest="3f9c…", released="2025-10-17", num_files=91, num_bytes=412_000)`.
+    """
+
+    # sha256 of the canonical tar: sorted members, fixed owners, modes and times.
+    digest: str
+    # ISO date of the release, from the sdist's newest file or the commit.
+    released: str
+    num_files: int
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Everything but the source: interpreter and locked dependencies.
+
+    Example: `Environment(digest="77ab…", python="3.11", exclude_newer="2025-10-17", route="group:test", …)`.
+    """
+
+    # sha256 of python, lock and distribution metadata.
+    digest: str
+    python: str
+    # Packages uploaded after this ISO date did not exist for the resolver.
+    exclude_newer: str
+    # Where the dependencies were found: `group:tests`, `extra:test`, `requirements:…`, `tox`, `packages`, `none`.
+    route: str
+    # Requirements with versions and sha256 hashes, in the format of pip.
+    lock: str
+    # Core metadata of the package under test, headers only (RFC 822); empty when it has none.
+    metadata: str
+    # Its `entry_points.txt`; empty when it has none.
+    entry_points: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestOutcome:
+    """What one run said of one test id.
+
+    Example: `TestOutcome(id="tests/test_a.py::test_b[x y]", outcome="passed", duration_s=0.01)`.
+    """
+
+    # pytest's node id; the n-th of equal ids ends in ` #n`.
+    id: str
+    outcome: Outcome
+    # Wall seconds of set-up, call and tear-down together.
+    duration_s: float
+    # Class of the exception, when there was one: `NameError`.
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A test id that no verdict rests on, and why."""
+
+    id: str
+    reason: QuarantineReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What the untouched Snapshot's suite does, over several runs."""
+
+    # Ids that passed in each run, in order of collection.
+    passing: tuple[str, ...]
+    quarantined: tuple[Quarantined, ...]
+    # Median wall seconds of a passing id over the runs, aligned with `passing`.
+    durations_s: tuple[float, ...]
+    # CPU seconds of each run, children included.
+    cpu_s: tuple[float, ...]
+    num_runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A named piece of code.
+
+    Example: `Symbol(path="src/toolz/recipes.py", qualname="countby", kind="function", …)`.
+    """
+
+    # Relative to the tree, `/` between parts.
+    path: str
+    # Dotted name inside its module.
+    qualname: str
+    kind: SymbolKind
+    # First line with decorators, last line; from 1.
+    first_line: int
+    last_line: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the qualified name."""
+        return self.qualname.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """Symbols that belong together, with the tests that exist because of them.
+
+    Example: `Feature(title="toolz.recipes.countby", symbols=(…,), tests=("toolz/tests/…",), …)`.
+    """
+
+    # A name a person understands: the importable path of the main symbol.
+    title: str
+    # The seed first, then what goes with it.
+    symbols: tuple[Symbol, ...]
+    # Baseline ids whose run enters the symbols, in order of collection.
+    tests: tuple[str, ...]
+    # What the tests are called together: a test function, class or file.
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One step of an agent: what it thought, the tool it called, what came back."""
+
+    # Why, in a sentence.
+    thought: str
+    tool: str
+    # JSON object.
+    arguments: str
+    # What the tool printed, capped.
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The patch that removes a Feature with its seams."""
+
+    # Unified diff from the Snapshot to the ablated tree, tests' imports included.
+    patch: str
+    # Unified diff from the ablated tree back, without protected files (tests, their configuration).
+    gold_patch: str
+    # Paths in `patch`.
+    paths: tuple[str, ...]
+    # Names that went with the symbols: helpers, imports, `__all__` entries, as `path:name`.
+    seams: tuple[str, ...]
+    num_removed_lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRun:
+    """Counts of one validating run; the proof is the per-id lists of the Evidence."""
+
+    # `ablated` or `restored`.
+    tree: Literal["ablated", "restored"]
+    num_passed: int
+    num_failed: int
+    num_error: int
+    # Baseline ids that the run did not report.
+    num_missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailToPass:
+    """A target test: passes on the Snapshot, does not without the Feature."""
+
+    id: str
+    # How it showed on the ablated tree.
+    ablated: Outcome
+    # Class of the exception on the ablated tree; empty when the id is missing.
+    exception: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was observed on the ablated and the restored tree, id by id."""
+
+    fail_to_pass: tuple[FailToPass, ...]
+    pass_to_pass: tuple[str, ...]
+    quarantined: tuple[Quarantined, ...]
+    runs: tuple[TestRun, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One wording of the request."""
+
+    # Template it came from: `specification`, `bug_report`.
+    style: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Who made the task, from what."""
+
+    # Version of Regrow.
+    regrow: str
+    seed: int
+    # `scripted`.
+    agent: str
+    # sha256 of the transcript of the deletion, under `transcripts/`.
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One row of a shard: everything an agent, a grader and an auditor need."""
+
+    schema_version: int
+    # `<repo>-<first 12 hex digits of the sha256 of snapshot, deletion and targets>`.
+    id: str
+    repo: Repo
+    snapshot: Snapshot
+    environment: Environment
+    feature: Feature
+    deletion: Deletion
+    evidence: Evidence
+    instructions: tuple[Instruction, ...]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectRow:
+    """What became of everything that is not a Task; a row of the reject shards."""
+
+    schema_version: int
+    repo: str
+    # What was rejected: a repo's name or a feature's title.
+    subject: str
+    stage: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """A step's answer when it has no result: a verdict about its input, never about our machine."""
+
+    # The step that gave up; see `STAGES`.
+    stage: str
+    # From the closed vocabulary of `REASONS`.
+    reason: str
+    # One line: what was found, what was expected.
+    detail: str
+
+    def __post_init__(self) -> None:
+        """Hold every reject to the vocabulary."""
+        assert self.reason in REASONS[self.stage], f"{self.stage}: unknown reason {self.reason!r}"
+
+
+REASONS: dict[str, frozenset[str]] = {
+    "fetch": frozenset({"unreachable", "wrong_hash", "no_such_version", "no_such_commit", "unsafe_archive", "no_python"}),
+    "environment": frozenset({"unresolvable", "no_interpreter", "install_failed"}),
+    "baseline": frozenset(
+        {"no_tests", "red", "aborted", "wall", "cpu", "memory", "processes", "disk", "output"}
+    ),
+    "trace": frozenset({"empty", "differs", "aborted", "wall", "cpu", "memory", "processes", "disk", "output"}),
+    "feature": frozenset(
+        {
+            "no_test_reaches_it",
+            "reached_at_import",
+            "reached_by_too_many_tests",
+            "no_nameable_group",
+            "used_elsewhere",
+            "too_small",
+            "overlaps",
+        }
+    ),
+    "deletion": frozenset({"does_not_parse", "used_at_import", "does_not_collect", "nothing_broke", "too_much_broke"}),
+    "validation": frozenset(
+        {
+            "target_survives",
+            "others_break",
+            "flaky_target",
+            "not_restored",
+            "gold_is_protected",
+            "wall",
+            "cpu",
+            "memory",
+            "processes",
+            "disk",
+            "output",
+        }
+    ),
+    "instruction": frozenset({"gives_code_away"}),
+    "finalise": frozenset({"duplicate"}),
+}
+STAGES = tuple(REASONS)
+
+
+def canonical_json(value: object) -> str:
+    """Render records, tuples, dicts and scalars as JSON with one spelling."""
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dataclasses.asdict)
+
+
+def content_id(*parts: object) -> str:
+    """Return the sha256 (hex) of the parts' canonical JSON."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(canonical_json(part).encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Turn Parquet shards of tasks into a better policy."""
