@@ -11,7 +11,9 @@ SCHEMA_VERSION = 1
 SourceKind = Literal["sdist", "git", "path"]
 SymbolKind = Literal["function", "method", "class"]
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
-QuarantineReason = Literal["failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id"]
+QuarantineReason = Literal[
+    "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +115,16 @@ class Snapshot:
 class Environment:
     """Everything but the source: interpreter and locked dependencies.
 
-    Example: `Environment(digest="77ab…", python="3.11", exclude_newer="2025-10-17", route="group:test", …)`.
+    Example: `Environment(digest="77ab…", python="3.11", route="group:test", …)`.
     """
 
-    # sha256 of python, lock and distribution metadata.
+    # sha256 of python, lock, distribution metadata and import roots.
     digest: str
     python: str
     # Packages uploaded after this ISO date did not exist for the resolver.
     exclude_newer: str
-    # Where the dependencies were found: `group:tests`, `extra:test`, `requirements:…`, `tox`, `packages`, `none`.
+    # Where the dependencies were found: `group:tests`, `extra:test`, `requirements:…`, `tox`,
+    # `packages`, `none`.
     route: str
     # Requirements with versions and sha256 hashes, in the format of pip.
     lock: str
@@ -129,6 +132,8 @@ class Environment:
     metadata: str
     # Its `entry_points.txt`; empty when it has none.
     entry_points: str
+    # Folders of the tree on `sys.path`: `src`, `.`; as in the TestCommand, or as discovered.
+    import_roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +261,8 @@ class FailToPass:
     id: str
     # How it showed on the ablated tree.
     ablated: Outcome
-    # Class of the exception on the ablated tree; empty when the id is missing.
-    exception: str
+    # What it says there: `NameError: name 'countby' is not defined`; empty when the id is missing.
+    symptom: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,39 +344,67 @@ class Reject:
 
 
 REASONS: dict[str, frozenset[str]] = {
-    "fetch": frozenset({"unreachable", "wrong_hash", "no_such_version", "no_such_commit", "unsafe_archive", "no_python"}),
+    "fetch": frozenset({
+        "unreachable",
+        "wrong_hash",
+        "no_such_version",
+        "no_such_commit",
+        "unsafe_archive",
+        "no_python",
+    }),
     "environment": frozenset({"unresolvable", "no_interpreter", "install_failed"}),
-    "baseline": frozenset(
-        {"no_tests", "red", "aborted", "wall", "cpu", "memory", "processes", "disk", "output"}
-    ),
-    "trace": frozenset({"empty", "differs", "aborted", "wall", "cpu", "memory", "processes", "disk", "output"}),
-    "feature": frozenset(
-        {
-            "no_test_reaches_it",
-            "reached_at_import",
-            "reached_by_too_many_tests",
-            "no_nameable_group",
-            "used_elsewhere",
-            "too_small",
-            "overlaps",
-        }
-    ),
-    "deletion": frozenset({"does_not_parse", "used_at_import", "does_not_collect", "nothing_broke", "too_much_broke"}),
-    "validation": frozenset(
-        {
-            "target_survives",
-            "others_break",
-            "flaky_target",
-            "not_restored",
-            "gold_is_protected",
-            "wall",
-            "cpu",
-            "memory",
-            "processes",
-            "disk",
-            "output",
-        }
-    ),
+    "baseline": frozenset({
+        "no_tests",
+        "red",
+        "aborted",
+        "wall",
+        "cpu",
+        "memory",
+        "processes",
+        "disk",
+        "output",
+    }),
+    "trace": frozenset({
+        "empty",
+        "differs",
+        "aborted",
+        "wall",
+        "cpu",
+        "memory",
+        "processes",
+        "disk",
+        "output",
+    }),
+    "feature": frozenset({
+        "no_test_reaches_it",
+        "reached_at_import",
+        "reached_by_too_many_tests",
+        "no_nameable_group",
+        "used_elsewhere",
+        "too_small",
+        "overlaps",
+    }),
+    "selection": frozenset({"not_needed"}),
+    "deletion": frozenset({
+        "used_elsewhere",
+        "does_not_parse",
+        "used_at_import",
+        "does_not_collect",
+        "nothing_broke",
+        "out_of_turns",
+    }),
+    "validation": frozenset({
+        "target_survives",
+        "others_break",
+        "flaky_target",
+        "not_restored",
+        "wall",
+        "cpu",
+        "memory",
+        "processes",
+        "disk",
+        "output",
+    }),
     "instruction": frozenset({"gives_code_away"}),
     "finalise": frozenset({"duplicate"}),
 }
@@ -380,8 +413,14 @@ STAGES = tuple(REASONS)
 
 def canonical_json(value: object) -> str:
     """Render records, tuples, dicts and scalars as JSON with one spelling."""
-    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
-    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dataclasses.asdict)
+    plain = (
+        dataclasses.asdict(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type)
+        else value
+    )
+    return json.dumps(
+        plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=dataclasses.asdict
+    )
 
 
 def content_id(*parts: object) -> str:

@@ -1,0 +1,50 @@
+"""The `regrow` command."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from pipeline.commands.doctor import doctor
+from pipeline.commands.generate import generate
+from pipeline.commands.inspect import inspect
+from pipeline.commands.verify import verify
+
+app = typer.Typer(
+    name="regrow",
+    help="Make coding tasks by deleting features from real repositories.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer's callback
+    if is_wanted:
+        typer.echo(f"regrow {version('regrow')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Make coding tasks by deleting features from real repositories."""
+
+
+app.command()(doctor)
+app.command()(generate)
+app.command()(inspect)
+app.command()(verify)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The tools an agent has in a sandbox: list, search, read, edit, write, run tests."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox
+from pipeline.task.suite import (
+    ENVIRONMENT,
+    TOOLS,
+    TREE,
+    Bench,
+    SuiteRequest,
+    SuiteRun,
+    run_suite,
+)
+
+INSIDE = Path(__file__).parent / "inside"
+
+# Each served by `inside/file_tools.py`, but for the last.
+FILE_TOOLS = ("list_files", "search", "read_file", "edit_file", "write_file", "import_modules")
+
+FILE_LIMITS = Limits(wall_s=60, cpu_s=30, results_bytes=64 * 2**20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One use of a tool.
+
+    Example: `Call(thought="Where is it used?", tool="search", arguments={"text": "slugify"})`.
+    """
+
+    thought: str
+    tool: str
+    # As the tool takes them; JSON values only.
+    arguments: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a tool gave back."""
+
+    ok: bool
+    output: str
+    # Of `run_tests`.
+    run: SuiteRun | None = None
+
+
+class Workbench:
+    """Owns an agent's work tree: each call runs in a sandbox over it, edits stay, test runs do not."""
+
+    def __init__(self, tree: Path, *, bench: Bench, sandbox: Sandbox, limits: Limits) -> None:
+        self.tree = tree
+        self._bench = bench
+        self._sandbox = sandbox
+        self._limits = limits
+
+    def use(self, call: Call) -> Answer:
+        """Use a tool; a wrong call is an answer that says so.
+
+        Raises:
+            SandboxStoppedError, SandboxBrokenError: the call was not carried out.
+        """
+        if call.tool in FILE_TOOLS:
+            return self._use_files(call)
+        if call.tool == "run_tests":
+            return self._run_tests(**call.arguments)
+        known = ", ".join((*FILE_TOOLS, "run_tests"))
+        return Answer(ok=False, output=f"there is no tool {call.tool!r}, there are {known}")
+
+    def _use_files(self, call: Call) -> Answer:
+        message = {"tool": call.tool, "arguments": call.arguments}
+        imports = call.tool == "import_modules"
+        script = ("import_modules.py",) if imports else ("-I", "-S", "file_tools.py")
+        job = Job(
+            command=(f"{ENVIRONMENT}/bin/python", *script[:-1], f"{TOOLS}/{script[-1]}"),
+            mounts=(
+                Mount(source=self.tree, target=TREE, mode="overlay" if imports else "write"),
+                Mount(source=self._bench.environment, target=ENVIRONMENT),
+                Mount(source=self._bench.interpreter, target=str(self._bench.interpreter)),
+                Mount(source=INSIDE, target=TOOLS),
+            ),
+            workdir=TREE,
+            limits=FILE_LIMITS,
+            stdin=json.dumps(message).encode(),
+        )
+        finished = self._sandbox.run(job)
+        if finished.limit is not None:
+            return Answer(ok=False, output=f"the call went over its limit of {finished.limit}")
+        try:
+            answer = json.loads(finished.results)
+        except ValueError:
+            last = finished.output.decode("utf-8", "replace")[-300:]
+            return Answer(ok=False, output=f"the call died with status {finished.exit_code}: {last}")
+        return Answer(ok=answer["ok"], output=answer["output"])
+
+    def _run_tests(
+        self, ids: list[str] | None = None, *, collect_only: bool = False
+    ) -> Answer:
+        request = SuiteRequest(
+            ids=None if ids is None else tuple(ids), collect_only=collect_only
+        )
+        run = run_suite(
+            self._sandbox,
+            tree=self.tree,
+            bench=self._bench,
+            request=request,
+            limits=self._limits,
+        )
+        return Answer(ok=run.ended, output=summarise_run(run), run=run)
+
+
+def summarise_run(run: SuiteRun) -> str:
+    """Say what a run of tests did in lines that are the same for the same outcomes."""
+    if run.finished.limit is not None:
+        return f"the run went over its limit of {run.finished.limit}"
+    if not run.ended:
+        return f"pytest did not end, exit status {run.finished.exit_code}"
+    counts: dict[str, int] = {}
+    for outcome in run.outcomes:
+        counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
+    head = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    lines = [f"{len(run.collected)} collected" + (f", {head}" if head else "")]
+    lines += [f"DOES NOT COLLECT {path}: {text}" for path, text in run.collect_errors]
+    lines += [
+        f"{outcome.outcome.upper()} {outcome.id}: {run.symptom(outcome.id)}"
+        for outcome in run.outcomes
+        if outcome.outcome in {"failed", "error"}
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,119 @@
+"""Measure what a Snapshot's suite does when nothing is wrong: Baseline."""
+
+import statistics
+
+from pipeline.sandbox.protocol import Limits
+from pipeline.task.grade import Desk
+from pipeline.task.record import (
+    Baseline,
+    Outcome,
+    Quarantined,
+    QuarantineReason,
+    Reject,
+    Repo,
+)
+from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
+
+# Plain, another hash seed, another order: what differs between the first two is flaky, what only
+# the third breaks depends on the order.
+RUNS = (
+    SuiteRequest(hash_seed=0, keep_bytecode=True),
+    SuiteRequest(hash_seed=1),
+    SuiteRequest(hash_seed=2, shuffle=0),
+)
+
+# A suite in which fewer than half of the tests pass says nothing about a deletion.
+MIN_PASSING_SHARE = 0.5
+
+
+def limits_for(repo: Repo) -> Limits:
+    """Give a run of the suite ten times its expected time, and ten seconds to start."""
+    return Limits(wall_s=10 + 10 * repo.test.wall_s, cpu_s=10 + 8 * repo.test.wall_s)
+
+
+def measure_baseline(repo: Repo, *, desk: Desk) -> Baseline | Reject:
+    """Run the suite three times; return the ids that always pass, and why the others do not."""
+    runs: list[SuiteRun] = []
+    for request in RUNS:
+        run = run_suite(
+            desk.sandbox,
+            tree=desk.tree,
+            bench=desk.bench,
+            request=request,
+            limits=limits_for(repo),
+        )
+        reject = refuse_run(run, stage="baseline") or (None if runs else _refuse_suite(run))
+        if reject is not None:
+            return reject
+        runs.append(run)
+    return combine(runs)
+
+
+def refuse_run(run: SuiteRun, *, stage: str) -> Reject | None:
+    """Return why a run of a whole suite cannot be used at all, if it cannot."""
+    finished = run.finished
+    if finished.limit is not None:
+        detail = (
+            f"the suite went over its limit of {finished.limit} after {finished.wall_s:.0f} s "
+            f"and {len(run.outcomes)} tests"
+        )
+        return Reject(stage=stage, reason=finished.limit, detail=detail)
+    if not run.ended or finished.exit_code not in {0, 1, 2, 5}:
+        last = finished.output.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
+        detail = f"pytest ended with status {finished.exit_code}, last line: {last}"
+        return Reject(stage=stage, reason="aborted", detail=detail)
+    return None
+
+
+def _refuse_suite(run: SuiteRun) -> Reject | None:
+    ran = [outcome for outcome in run.outcomes if outcome.outcome not in {"skipped", "xfailed"}]
+    passed = sum(outcome.outcome == "passed" for outcome in ran)
+    errors = [f"{path}: {message}" for path, message in run.collect_errors]
+    if not run.collected and not errors:
+        return Reject(stage="baseline", reason="no_tests", detail="pytest collected no test")
+    if not passed or passed < MIN_PASSING_SHARE * len(ran):
+        broken = [f"{key}: {value}" for key, value in run.messages.items()]
+        first = (errors + broken + ["every test is skipped"])[0][:300]
+        detail = f"{passed} of {len(ran)} tests pass, {len(errors)} files do not collect; {first}"
+        return Reject(stage="baseline", reason="red", detail=detail)
+    return None
+
+
+def combine(runs: list[SuiteRun]) -> Baseline:
+    """Judge each id by its outcomes in the plain runs and, last, the shuffled one."""
+    tables = [run.by_id() for run in runs]
+    order = list(dict.fromkeys(key for run in runs for key in run.collected))
+    reasons: dict[str, QuarantineReason | None] = {
+        key: _reason([_outcome(table, key) for table in tables]) for key in order
+    }
+    passing = tuple(key for key in order if reasons[key] is None)
+    return Baseline(
+        passing=passing,
+        quarantined=tuple(
+            Quarantined(id=key, reason=reason) for key, reason in reasons.items() if reason
+        ),
+        durations_s=tuple(
+            statistics.median(table[key].duration_s for table in tables) for key in passing
+        ),
+        cpu_s=tuple(run.finished.cpu_s for run in runs),
+        num_runs=len(runs),
+    )
+
+
+def _outcome(table: dict, key: str) -> Outcome:
+    return table[key].outcome if key in table else "missing"
+
+
+def _reason(outcomes: list[Outcome]) -> QuarantineReason | None:
+    *plain, shuffled = outcomes
+    if set(outcomes) == {"passed"}:
+        return None
+    if "missing" in outcomes:
+        return "unstable-id"
+    if len(set(plain)) > 1:
+        return "flaky"
+    if plain[0] == "passed" and shuffled != "passed":
+        return "order-dependent"
+    if plain[0] in {"skipped", "xfailed"}:
+        return "skipped" if plain[0] == "skipped" else "xfailed"
+    return "failing"

@@ -1,0 +1,1 @@
+"""The commands of `regrow`, one module each."""

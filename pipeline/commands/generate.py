@@ -1,0 +1,196 @@
+"""`regrow generate`: the main job, with progress, clean stops and resume."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cache import cache_folder
+from pipeline.commands.say import (
+    BAD_INPUT,
+    BROKEN_MACHINE,
+    ERR,
+    INTERRUPTED,
+    OUT,
+    end,
+    one_line_errors,
+    print_json,
+)
+from pipeline.commands.tables import funnel_json, funnel_table
+from pipeline.config import AgentName, RunnerName, SandboxName, Settings
+from pipeline.factory import Factory, shared_factory
+from pipeline.finalise import IncompleteRunError, Outcome, finalise
+from pipeline.funnel import REPO_STAGES, count_funnel
+from pipeline.index import package_index
+from pipeline.manifest import load_manifest
+from pipeline.progress import Tally, make_bars
+from pipeline.sandbox.protocol import SandboxStoppedError
+from pipeline.steps import generate as generate_plainly
+from pipeline.task.manifest import MANIFEST, read_manifest
+from pipeline.task.record import Reject, Repo
+
+POLL_S = 0.3
+
+
+def generate(
+    manifest: Annotated[Path, typer.Argument(help="TOML file of Repos, such as repos/quickstart.toml.")],
+    out: Annotated[Path, typer.Option(help="Run folder; the same command resumes what is there.")],
+    max_tasks: Annotated[
+        int | None, typer.Option(min=1, help="Tasks wanted of each Repo; all by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the choice and order of features.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
+    ] = None,
+    sandbox: Annotated[SandboxName, typer.Option(help="Back end that runs untrusted code.")] = "auto",
+    agent: Annotated[AgentName, typer.Option(help="Who deletes the features.")] = "scripted",
+    runner: Annotated[
+        RunnerName, typer.Option(help="`laptop` is Beam in this process, `plain` a loop.")
+    ] = "laptop",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Make tasks from the Repos of a manifest: Parquet shards of tasks and of rejects."""
+    with one_line_errors():
+        repos = load_manifest(manifest)
+        _check_out(out)
+        settings = Settings(
+            out=out.absolute(),
+            cache=cache_folder(),
+            index=package_index(),
+            max_tasks=max_tasks,
+            seed=seed,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            sandbox=sandbox,
+            agent=agent,
+        )
+        with _claimed(settings):
+            factory = shared_factory(settings)
+            run = _runner(runner)
+            _work(lambda: run(repos, settings), repos=repos, factory=factory)
+            outcome = _finalise(repos, factory)
+    _report(outcome, settings, as_json=json)
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a folder that another schema version wrote, before anything is touched."""
+    if out.exists() and not out.is_dir():
+        end(f"{out}: is a file, expected a folder or nothing", code=BAD_INPUT)
+    if (out / MANIFEST).exists():
+        read_manifest(out)
+
+
+@contextlib.contextmanager
+def _claimed(settings: Settings) -> Iterator[None]:
+    """Hold the run folder for this process alone, and keep its scratch folder empty."""
+    settings.out.mkdir(parents=True, exist_ok=True)
+    with (settings.out / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            end(f"{settings.out}: another `regrow generate` is at work here", code=BAD_INPUT)
+        scratch = settings.folders.scratch
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            yield
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _runner(name: RunnerName) -> Callable[[Sequence[Repo], Settings], None]:
+    if name == "plain":
+        return _run_plainly
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns of every extra it could have
+    # The one late import: Beam takes seconds, and only this command needs it.
+    from pipeline.runners import run_laptop  # noqa: PLC0415
+
+    return run_laptop
+
+
+def _run_plainly(repos: Sequence[Repo], settings: Settings) -> None:
+    for _ in generate_plainly(repos, factory=shared_factory(settings), jobs=settings.jobs):
+        pass
+
+
+def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -> None:
+    """Run in a thread, so that this one can draw and be interrupted; end the command when stopped."""
+    stopped = threading.Event()
+    failures: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001  handed to the thread that waits
+            failures.append(error)
+
+    def stop(_signal: int, _frame: object) -> None:
+        stopped.set()
+        factory.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    factory.done.sweep()
+    worker = threading.Thread(target=target, name="run", daemon=True)
+    worker.start()
+    _draw(worker, Tally(repos=repos, factory=factory, on_repo=_say_repo))
+    if stopped.is_set():
+        end("stopped; what was done is kept, the same command goes on", code=INTERRUPTED)
+    if failures and not isinstance(failures[0], SandboxStoppedError):
+        raise failures[0]
+
+
+def _draw(worker: threading.Thread, tally: Tally) -> None:
+    with make_bars(ERR) as bars:
+        repos = bars.add_task("repos", total=len(tally.repos), note="")
+        slots = bars.add_task("tasks", total=None, note="")
+        while True:
+            alive = worker.is_alive()
+            tally.update()
+            bars.update(repos, completed=len(tally.settled))
+            done = tally.num_slots - len(tally.waiting)
+            note = f"{tally.num_tasks} valid" if done else ""
+            bars.update(slots, completed=done, total=tally.num_slots or None, note=note)
+            if not alive:
+                return
+            worker.join(POLL_S)
+
+
+def _say_repo(repo: Repo, num_slots: int, reject: Reject | None) -> None:
+    if reject is None:
+        ERR.print(f"{repo.name}: prepared, {num_slots} slots to fill", markup=False)
+    else:
+        ERR.print(f"{repo.name}: {reject.stage}: {reject.reason}", markup=False)
+
+
+def _finalise(repos: Sequence[Repo], factory: Factory) -> Outcome:
+    try:
+        return finalise(repos, factory=factory)
+    except IncompleteRunError as error:
+        end(f"some units failed for reasons of this machine; {error}", code=BROKEN_MACHINE)
+
+
+def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:
+    funnel = count_funnel(outcome.tasks, outcome.rejects)
+    if as_json:
+        print_json({"out": str(settings.out), "num_tasks": len(outcome.tasks), "funnel": funnel_json(funnel)})
+    else:
+        OUT.print(funnel_table(funnel))
+        repos = len({task.repo.name for task in outcome.tasks})
+        OUT.print(f"{len(outcome.tasks)} tasks from {repos} repos in {settings.out}", markup=False)
+    bad = [row for row in outcome.rejects if row.stage in REPO_STAGES]
+    for row in bad:
+        ERR.print(
+            f"error: {row.repo}: {row.stage}: {row.reason}: {row.detail}",
+            markup=False,
+            soft_wrap=True,
+            style="bold red",
+        )
+    if bad:
+        raise typer.Exit(BAD_INPUT)

@@ -1,0 +1,106 @@
+"""`regrow inspect`: the funnel of a run, or one task in full."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+from rich.rule import Rule
+from rich.syntax import Syntax
+
+from pipeline.commands.say import BAD_INPUT, OUT, end, existing_run, one_line_errors, print_json
+from pipeline.commands.tables import funnel_json, funnel_table, table
+from pipeline.funnel import count_funnel
+from pipeline.task.record import Task
+from pipeline.task.schema import to_row
+from pipeline.task.shards import read_rejects, read_tasks
+
+MAX_TESTS = 20
+
+
+def inspect(
+    run: Annotated[Path, typer.Argument(help="Run folder that `regrow generate` wrote.")],
+    task: Annotated[str | None, typer.Option(help="Id of a task, or the start of one.")] = None,
+    rejects: Annotated[bool, typer.Option("--rejects", help="List every reject.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show the funnel and the tasks of a run; with --task, one task from request to evidence."""
+    with one_line_errors():
+        existing_run(run)
+        if task is not None:
+            _show_task(_find(run, task), as_json=json)
+        elif rejects:
+            _show_rejects(run, as_json=json)
+        else:
+            _show_run(run, as_json=json)
+
+
+def _find(run: Path, prefix: str) -> Task:
+    found = [it for it in read_tasks(run) if it.id.startswith(prefix)]
+    exact = [it for it in found if it.id == prefix]
+    if len(exact or found) != 1:
+        end(f"{run}: {len(found)} tasks start with {prefix!r}, expected one", code=BAD_INPUT)
+    return (exact or found)[0]
+
+
+def _show_run(run: Path, *, as_json: bool) -> None:
+    tasks = tuple(read_tasks(run))
+    funnel = count_funnel(tasks, tuple(read_rejects(run)))
+    if as_json:
+        ids = [task.id for task in tasks]
+        print_json({"funnel": funnel_json(funnel), "num_tasks": len(tasks), "tasks": ids})
+        return
+    OUT.print(funnel_table(funnel), "")
+    rows = (
+        (
+            task.id,
+            task.feature.title,
+            task.feature.symbols[0].kind,
+            len(task.deletion.paths),
+            task.deletion.num_removed_lines,
+            len(task.evidence.fail_to_pass),
+            len(task.evidence.pass_to_pass),
+        )
+        for task in tasks
+    )
+    OUT.print(table("", ("task", "feature", "kind", "files", "lines", "F2P", "P2P"), rows))
+
+
+def _show_rejects(run: Path, *, as_json: bool) -> None:
+    rows = tuple(read_rejects(run))
+    if as_json:
+        print_json([to_row(row) for row in rows])
+        return
+    ordered = sorted(rows, key=lambda row: (row.repo, row.stage, row.reason, row.subject))
+    cells = ((row.repo, row.subject, row.stage, row.reason, row.detail) for row in ordered)
+    OUT.print(table("", ("repo", "subject", "stage", "reason", "detail"), cells))
+
+
+def _show_task(task: Task, *, as_json: bool) -> None:
+    if as_json:
+        print_json(to_row(task))
+        return
+    source = f"{task.repo.source.location} ({task.repo.licence}), released {task.snapshot.released}"
+    OUT.print(f"{task.id}: {task.feature.title}\n{source}", markup=False)
+    for instruction in task.instructions:
+        OUT.print(Rule(f"instruction: {instruction.style}", align="left"))
+        OUT.print(Markdown(instruction.text))
+    OUT.print(Rule("deletion", align="left"))
+    OUT.print(Syntax(task.deletion.patch, "diff", background_color="default"))
+    if task.deletion.seams:
+        OUT.print(f"went with it: {', '.join(task.deletion.seams)}", markup=False)
+    _show_evidence(task)
+
+
+def _show_evidence(task: Task) -> None:
+    evidence = task.evidence
+    targets = evidence.fail_to_pass
+    OUT.print(Rule("evidence", align="left"))
+    rows = ((it.id, it.ablated, it.symptom) for it in targets[:MAX_TESTS])
+    OUT.print(table(f"fail to pass: {len(targets)}", ("test", "ablated", "symptom"), rows))
+    OUT.print(f"pass to pass: {len(evidence.pass_to_pass)}", f"quarantined: {len(evidence.quarantined)}")
+    runs = (
+        (it.tree, it.num_passed, it.num_failed, it.num_error, it.num_missing)
+        for it in evidence.runs
+    )
+    OUT.print(table("runs", ("tree", "passed", "failed", "error", "missing"), runs))

@@ -1,0 +1,54 @@
+"""What all commands share: where they print, and how they end on bad input."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+
+from pipeline.index import IndexUnreachableError
+from pipeline.manifest import ManifestError
+from pipeline.sandbox.protocol import SandboxBrokenError, SandboxUnavailableError
+from pipeline.task.manifest import ShardError
+from pipeline.uv import InstallError
+
+BAD_INPUT = 2
+BROKEN_MACHINE = 1
+INTERRUPTED = 130
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+BROKEN = (SandboxUnavailableError, SandboxBrokenError, IndexUnreachableError, InstallError, OSError)
+
+
+def end(message: str, *, code: int) -> NoReturn:
+    """Print one line on standard error and end the command."""
+    ERR.print(f"error: {message}", markup=False, soft_wrap=True, style="bold red")
+    raise typer.Exit(code)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what a user or a machine can cause into one line and an exit code."""
+    try:
+        yield
+    except (ManifestError, ShardError) as error:
+        end(str(error), code=BAD_INPUT)
+    except BROKEN as error:
+        end(" ".join(str(error).split("\n")), code=BROKEN_MACHINE)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object for machines."""
+    typer.echo(json.dumps(value, indent=1, sort_keys=True))
+
+
+def existing_run(run: Path) -> Path:
+    """Return a run folder that is there, or end the command."""
+    if not run.is_dir():
+        end(f"{run}: no such folder, expected the output of `regrow generate`", code=BAD_INPUT)
+    return run

@@ -1,0 +1,163 @@
+"""Carry out units of work with a sandbox, and keep a done-record of each."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Literal
+
+from pipeline.config import Settings, code_digest
+from pipeline.done import DoneStore
+from pipeline.index import IndexUnreachableError
+from pipeline.make import Made, make_slot
+from pipeline.prepare import Prepared, prepare_repo
+from pipeline.uv import InstallError
+from pipeline.sandbox.choose import open_sandbox
+from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError, SandboxStoppedError
+from pipeline.task.record import Reject, Repo, content_id
+from pipeline.task.schema import from_row, to_row
+
+Status = Literal["ok", "rejected", "error"]
+
+# The machine may recover: a unit that failed through no fault of its own is tried again.
+ATTEMPTS = 3
+PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """All that moves between stages: which unit, how it went, where its record is.
+
+    Example: `Envelope(stage="prepare", repo="toolz", slot=-1, status="ok", key="3f9c…")`.
+    """
+
+    stage: Literal["prepare", "make"]
+    repo: str
+    # Number of the slot; -1 for `prepare`.
+    slot: int
+    status: Status
+    # Key of the done-record.
+    key: str
+    # Key of the `prepare` record that a slot belongs to.
+    prepared: str = ""
+    # One line on an `error`.
+    detail: str = ""
+
+    def to_json(self) -> str:
+        """Render the envelope for a runner's coder."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> "Envelope":
+        """Read back what `to_json` rendered."""
+        return Envelope(**json.loads(text))
+
+
+class Factory:
+    """Owns the sandbox and the done-records of a run; any thread may call it."""
+
+    def __init__(self, settings: Settings, *, sandbox: Sandbox | None = None) -> None:
+        self.settings = settings
+        self.sandbox = sandbox or open_sandbox(settings.sandbox)
+        self.done = DoneStore(settings.out / "done")
+
+    def stop(self) -> None:
+        """Kill what runs and refuse what follows."""
+        self.sandbox.stop()
+
+    def prepare_key(self, repo: Repo) -> str:
+        """Return the key of a Repo's `prepare` record: everything that decides it."""
+        settings = self.settings
+        return content_id("prepare", code_digest(), repo, settings.seed, settings.max_tasks)
+
+    def prepare(self, repo: Repo) -> Envelope:
+        """Fetch, build, measure and trace a Repo, unless that is done."""
+        key = self.prepare_key(repo)
+        blank = Envelope(stage="prepare", repo=repo.name, slot=-1, status="ok", key=key)
+        return self._settle(blank, lambda: self._prepare(repo))
+
+    def _prepare(self, repo: Repo) -> dict[str, object]:
+        result = prepare_repo(
+            repo,
+            folders=self.settings.folders,
+            sandbox=self.sandbox,
+            seed=self.settings.seed,
+            max_tasks=self.settings.max_tasks,
+        )
+        if isinstance(result, Reject):
+            # An index or a host that does not answer today may answer tomorrow.
+            again = result.reason == "unreachable"
+            return {"status": "rejected", "repo": repo.name, "reject": asdict(result), "again": again}
+        return {"status": "ok", "repo": repo.name, "prepared": to_row(result)}
+
+    def read_prepared(self, key: str) -> Prepared | Reject:
+        """Return what a `prepare` record holds."""
+        record = self.done.get(key)
+        assert record is not None, key
+        if record["status"] == "rejected":
+            return Reject(**record["reject"])
+        return from_row(Prepared, record["prepared"])
+
+    def slots(self, prepared: Envelope) -> Iterator[Envelope]:
+        """Yield the slots of a prepared Repo; none for a rejected one."""
+        if prepared.status != "ok":
+            return
+        result = self.read_prepared(prepared.key)
+        assert isinstance(result, Prepared)
+        for number in range(len(result.slots)):
+            yield Envelope(
+                stage="make",
+                repo=prepared.repo,
+                slot=number,
+                status="ok",
+                key=content_id("make", prepared.key, number),
+                prepared=prepared.key,
+            )
+
+    def make(self, slot: Envelope) -> Envelope:
+        """Try the candidates of a slot until one is a Task, unless that is done."""
+        return self._settle(slot, lambda: self._make(slot))
+
+    def _make(self, slot: Envelope) -> dict[str, object]:
+        prepared = self.read_prepared(slot.prepared)
+        assert isinstance(prepared, Prepared)
+        made = make_slot(
+            prepared,
+            prepared.slots[slot.slot],
+            folders=self.settings.folders,
+            sandbox=self.sandbox,
+            seed=self.settings.seed,
+        )
+        return {"status": "ok" if made.tasks else "rejected", "made": to_row(made)}
+
+    def read_made(self, key: str) -> Made:
+        """Return what a `make` record holds."""
+        record = self.done.get(key)
+        assert record is not None, key
+        return from_row(Made, record["made"])
+
+    def _settle(self, blank: Envelope, work: Callable[[], dict[str, object]]) -> Envelope:
+        """Look the unit up, else do it and keep its record; a broken machine is an `error`."""
+        record = self.done.get(blank.key)
+        if record is None or record.get("again"):
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    record = work()
+                    self.done.put(blank.key, record)
+                    break
+                except SandboxStoppedError:
+                    raise
+                except (SandboxBrokenError, IndexUnreachableError, InstallError, OSError) as error:
+                    if attempt == ATTEMPTS:
+                        detail = f"{type(error).__name__}: {error}"
+                        return Envelope(**{**asdict(blank), "status": "error", "detail": detail})
+                    time.sleep(PAUSE_S * attempt)
+        assert record is not None
+        return Envelope(**{**asdict(blank), "status": record["status"]})
+
+
+@cache
+def shared_factory(settings: Settings) -> Factory:
+    """Return this process's Factory for a run: what a runner pickles is the settings alone."""
+    return Factory(settings)

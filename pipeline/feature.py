@@ -1,0 +1,176 @@
+"""Find the Features of a tree that a nameable group of tests alone reaches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from pipeline.language.python.references import ReferenceIndex, index_tree
+from pipeline.language.python.usage import is_used_elsewhere
+from pipeline.language.python.sources import package_files
+from pipeline.language.python.symbols import Definition
+from pipeline.task.record import Baseline, Feature, Reject, content_id
+from pipeline.trace import Trace
+
+# Code that more of the tests reach is a foundation, not a feature.
+MAX_REACHED_SHARE = 0.3
+# A smaller body is a line to type, not a feature to grow back.
+MIN_BODY_LINES = 3
+# A group of tests in more files than this has no name.
+MAX_GROUP_FILES = 3
+# How many candidates a slot tries.
+MAX_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Something that is no task, and why."""
+
+    # What a person calls it.
+    subject: str
+    reject: Reject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The public definitions of a tree, sorted into candidates and the rest."""
+
+    features: tuple[Feature, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def find_features(
+    sources: Mapping[str, str], *, trace: Trace, baseline: Baseline, import_roots: Sequence[str]
+) -> Found:
+    """Judge each public function, class and method of the packages under test."""
+    package = package_files(sources, traced={path for path, _ in trace.tests})
+    index = index_tree(sources, import_roots=import_roots)
+    features, left_out = [], []
+    for (path, _), definition in sorted(index.definitions.items()):
+        if path not in package or not path.endswith(".py") or not definition.is_public:
+            continue
+        result = _judge(definition, trace=trace, baseline=baseline, index=index, package=package)
+        if isinstance(result, Reject):
+            left_out.append(LeftOut(subject=title_of(definition, import_roots), reject=result))
+        else:
+            title = title_of(definition, import_roots)
+            features.append(
+                Feature(
+                    title=title,
+                    symbols=(definition.symbol,),
+                    tests=result,
+                    group=name_group(result),
+                )
+            )
+    return Found(features=tuple(features), left_out=tuple(left_out))
+
+
+def _judge(
+    definition: Definition,
+    *,
+    trace: Trace,
+    baseline: Baseline,
+    index: ReferenceIndex,
+    package: frozenset[str],
+) -> tuple[str, ...] | Reject:
+    """Return the tests of a definition, or why it is no candidate; the cheap questions first."""
+    if definition.num_body_lines < MIN_BODY_LINES:
+        return _reject("too_small", f"{definition.num_body_lines} lines of code")
+    names = _functions_of(definition, trace)
+    tests = _tests_of(names, trace, order=baseline.passing)
+    if not tests:
+        return _reject("no_test_reaches_it", "no test of the baseline enters it")
+    if any(name in trace.early for name in names):
+        return _reject("reached_at_import", "runs while modules are imported or tests collected")
+    share = len(tests) / len(baseline.passing)
+    if share > MAX_REACHED_SHARE:
+        return _reject("reached_by_too_many_tests", f"{share:.0%} of the tests enter it")
+    if not name_group(tests):
+        num_files = len({key.split("::")[0] for key in tests})
+        return _reject("no_nameable_group", f"its {len(tests)} tests stand in {num_files} files")
+    used = is_used_elsewhere(definition, index, within_package=package)
+    if used:
+        return _reject("used_elsewhere", used)
+    return tests
+
+
+def _reject(reason: str, detail: str) -> Reject:
+    return Reject(stage="feature", reason=reason, detail=detail)
+
+
+def _functions_of(definition: Definition, trace: Trace) -> list[tuple[str, str]]:
+    """Return the traced functions that are the definition or stand inside it."""
+    symbol = definition.symbol
+    inner = f"{symbol.qualname}."
+    return [
+        (symbol.path, name)
+        for name in sorted(trace.names.get(symbol.path, ()))
+        if name == symbol.qualname or name.startswith(inner)
+    ]
+
+
+def _tests_of(
+    names: Sequence[tuple[str, str]], trace: Trace, *, order: Sequence[str]
+) -> tuple[str, ...]:
+    reached = {key for name in names for key in trace.tests.get(name, ())}
+    return tuple(key for key in order if key in reached)
+
+
+def title_of(definition: Definition, import_roots: Sequence[str]) -> str:
+    """Return the importable path of a definition."""
+    return f"{module_path(definition.symbol.path, import_roots)}.{definition.symbol.qualname}"
+
+
+def module_path(path: str, import_roots: Sequence[str]) -> str:
+    """Return the dotted name that imports a file."""
+    for root in sorted(import_roots, key=len, reverse=True):
+        if root not in {"", "."} and path.startswith(f"{root}/"):
+            path = path[len(root) + 1 :]
+            break
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def name_group(tests: Sequence[str]) -> str:
+    """Name what the tests have in common: a function, a class, a file, a few files; else empty."""
+    files = list(dict.fromkeys(key.split("::")[0] for key in tests))
+    if len(files) > MAX_GROUP_FILES:
+        return ""
+    if len(files) > 1:
+        return ", ".join(f"`{file}`" for file in files)
+    parts = [key.split("[")[0].split("::") for key in tests]
+    common = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        common.append(level[0])
+    return f"`{'::'.join(common)}`"
+
+
+def order_features(features: Sequence[Feature], *, repo: str, seed: int) -> tuple[Feature, ...]:
+    """Shuffle by the seed and each feature's own name, kinds taking turns, none inside another."""
+    kinds: dict[str, list[Feature]] = {}
+    for feature in sorted(features, key=lambda it: content_id(seed, repo, it.symbols)):
+        kinds.setdefault(feature.symbols[0].kind, []).append(feature)
+    turns = zip_longest(*(kinds[kind] for kind in sorted(kinds)))
+    return tuple(feature for turn in turns for feature in turn if feature is not None)
+
+
+def deal_slots(
+    features: Sequence[Feature], *, max_tasks: int | None
+) -> tuple[tuple[tuple[Feature, ...], ...], tuple[LeftOut, ...]]:
+    """Deal candidates to slots; return the slots and the candidates that no slot needs.
+
+    A slot makes one task at most and tries its candidates in order, so the outcome does not depend
+    on which slot is worked first.
+    """
+    if max_tasks is None:
+        return tuple((feature,) for feature in features), ()
+    slots = tuple(tuple(features[number::max_tasks][:MAX_TRIES]) for number in range(max_tasks))
+    slots = tuple(slot for slot in slots if slot)
+    dealt = {feature.title for slot in slots for feature in slot}
+    return slots, tuple(not_needed(it) for it in features if it.title not in dealt)
+
+
+def not_needed(feature: Feature) -> LeftOut:
+    """Book a candidate that nobody tried."""
+    reject = Reject(stage="selection", reason="not_needed", detail="enough tasks without it")
+    return LeftOut(subject=feature.title, reject=reject)

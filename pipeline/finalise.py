@@ -1,0 +1,112 @@
+"""Turn the done-records of a run into shards and a manifest: the run's last step."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipeline.factory import Envelope, Factory
+from pipeline.feature import LeftOut
+from pipeline.task.manifest import RunFile, describe, write_manifest
+from pipeline.task.record import SCHEMA_VERSION, Reject, RejectRow, Repo, Task
+from pipeline.task.shards import write_shards
+
+
+class IncompleteRunError(RuntimeError):
+    """Units of the run have no done-record; rerunning the same command does them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Everything a run came to."""
+
+    tasks: tuple[Task, ...]
+    rejects: tuple[RejectRow, ...]
+
+
+def finalise(repos: Sequence[Repo], *, factory: Factory) -> Outcome:
+    """Write the shards and, last, the manifest; doing it again changes nothing.
+
+    Raises:
+        IncompleteRunError: a unit has no done-record.
+        OSError: the disk is full; what was there stays readable.
+    """
+    outcome = collect(repos, factory=factory)
+    run = factory.settings.out
+    shards = [
+        *write_shards(run, "tasks", outcome.tasks),
+        *write_shards(run, "rejects", outcome.rejects),
+    ]
+    write_manifest(run, [*shards, *_attached(outcome, factory)], config=_config(repos, factory))
+    return outcome
+
+
+def collect(repos: Sequence[Repo], *, factory: Factory) -> Outcome:
+    """Read every unit's done-record, in the order of the plan; book repeated deletions."""
+    tasks: dict[str, Task] = {}
+    rejects: list[RejectRow] = []
+    for repo in repos:
+        for result in _results(repo, factory):
+            if isinstance(result, LeftOut):
+                rejects.append(_row(repo, result))
+            elif _deletion_key(result) in tasks:
+                rejects.append(_row(repo, _repeated(result, tasks[_deletion_key(result)])))
+            else:
+                tasks[_deletion_key(result)] = result
+    return Outcome(tasks=tuple(tasks.values()), rejects=tuple(rejects))
+
+
+def _results(repo: Repo, factory: Factory) -> Iterator[Task | LeftOut]:
+    key = factory.prepare_key(repo)
+    _require(factory, key, f"{repo.name} is not prepared")
+    prepared = factory.read_prepared(key)
+    if isinstance(prepared, Reject):
+        yield LeftOut(subject=repo.name, reject=prepared)
+        return
+    yield from prepared.left_out
+    envelope = Envelope(stage="prepare", repo=repo.name, slot=-1, status="ok", key=key)
+    for slot in factory.slots(envelope):
+        _require(factory, slot.key, f"slot {slot.slot} of {repo.name} is not done")
+        made = factory.read_made(slot.key)
+        yield from made.tasks
+        yield from made.left_out
+
+
+def _require(factory: Factory, key: str, what: str) -> None:
+    if factory.done.get(key) is None:
+        raise IncompleteRunError(f"{what}: run the same command again")
+
+
+def _deletion_key(task: Task) -> str:
+    return f"{task.snapshot.digest}\n{task.deletion.patch}"
+
+
+def _repeated(task: Task, first: Task) -> LeftOut:
+    reject = Reject(stage="finalise", reason="duplicate", detail=f"same deletion as {first.id}")
+    return LeftOut(subject=task.feature.title, reject=reject)
+
+
+def _row(repo: Repo, left_out: LeftOut) -> RejectRow:
+    return RejectRow(
+        schema_version=SCHEMA_VERSION,
+        repo=repo.name,
+        subject=left_out.subject,
+        stage=left_out.reject.stage,
+        reason=left_out.reject.reason,
+        detail=left_out.reject.detail,
+    )
+
+
+def _attached(outcome: Outcome, factory: Factory) -> list[RunFile]:
+    """Describe the snapshots and transcripts that the tasks name."""
+    snapshots = {f"snapshots/{task.snapshot.digest}.tar.zst" for task in outcome.tasks}
+    transcripts = {f"transcripts/{task.id}.jsonl" for task in outcome.tasks}
+    return [describe(factory.settings.out, path) for path in sorted(snapshots | transcripts)]
+
+
+def _config(repos: Sequence[Repo], factory: Factory) -> dict[str, object]:
+    settings = factory.settings
+    return {
+        "repos": [repo.name for repo in repos],
+        "seed": settings.seed,
+        "max_tasks": settings.max_tasks,
+        "agent": settings.agent,
+    }

@@ -1,0 +1,56 @@
+"""Count a run's funnel: how much went into each stage, how much came out, why the rest did not."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.task.record import RejectRow, Task
+
+REPO_STAGES = ("fetch", "environment", "baseline", "trace")
+SYMBOL_STAGES = ("feature", "selection", "deletion", "validation", "instruction", "finalise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunnelRow:
+    """One stage of the funnel.
+
+    Example: `FunnelRow(stage="deletion", unit="candidates", num_in=38, num_out=36, reasons=(…))`.
+    """
+
+    stage: str
+    # What is counted: `repos`, `symbols`.
+    unit: str
+    num_in: int
+    num_out: int
+    # (reason, count), most frequent first.
+    reasons: tuple[tuple[str, int], ...]
+
+
+def count_funnel(tasks: Sequence[Task], rejects: Sequence[RejectRow]) -> tuple[FunnelRow, ...]:
+    """Count the stages of a run from its shards alone."""
+    repos = {task.repo.name for task in tasks} | {row.repo for row in rejects}
+    symbols = [row for row in rejects if row.stage in SYMBOL_STAGES]
+    return (
+        *_count(REPO_STAGES, "repos", len(repos), rejects),
+        *_count(SYMBOL_STAGES, "symbols", len(tasks) + len(symbols), rejects),
+    )
+
+
+def _count(
+    stages: Sequence[str], unit: str, num_in: int, rejects: Sequence[RejectRow]
+) -> list[FunnelRow]:
+    rows = []
+    for stage in stages:
+        reasons = Counter(row.reason for row in rejects if row.stage == stage)
+        num_out = num_in - reasons.total()
+        rows.append(
+            FunnelRow(
+                stage=stage,
+                unit=unit,
+                num_in=num_in,
+                num_out=num_out,
+                reasons=tuple(reasons.most_common()),
+            )
+        )
+        num_in = num_out
+    return rows

@@ -1,0 +1,126 @@
+"""Put a Task's request into words: every template in `task_templates/` is a wording."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from pipeline.language.python.describe import Description, Signature
+from pipeline.task.record import Evidence, Feature, Instruction, Reject, SymbolKind
+
+TEMPLATES = Path(__file__).parent.parent / "task_templates"
+SUFFIX = ".md.j2"
+
+MAX_TESTS = 20
+MAX_SYMPTOMS = 3
+# A shorter line of code may stand in any text by chance: `return None`.
+MIN_TELLING_CHARS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a wording may draw on."""
+
+    repo: str
+    feature: Feature
+    evidence: Evidence
+    description: Description
+    # Lines of the deleted code that are neither signature nor docstring.
+    body_lines: tuple[str, ...]
+    # First line of each target's exception on the ablated tree, most frequent first.
+    symptoms: tuple[str, ...]
+    # Places that named it: `toolz/__init__.py`.
+    exports: tuple[str, ...]
+
+
+def write_instructions(facts: Facts) -> tuple[Instruction, ...] | Reject:
+    """Render every template; refuse when one repeats a line of the deleted code."""
+    instructions = tuple(
+        Instruction(style=style, text=_render(style, facts)) for style in list_styles()
+    )
+    for instruction in instructions:
+        line = find_code(instruction.text, facts.body_lines)
+        if line:
+            detail = f"the {instruction.style} repeats the deleted line {line!r}"
+            return Reject(stage="instruction", reason="gives_code_away", detail=detail)
+    return instructions
+
+
+def list_styles() -> list[str]:
+    """Return the names of the wordings."""
+    return sorted(file.name.removesuffix(SUFFIX) for file in TEMPLATES.glob(f"*{SUFFIX}"))
+
+
+def find_code(text: str, body_lines: Sequence[str]) -> str:
+    """Return the first telling line of code that stands in a text, white space aside; else empty."""
+    squeezed = "".join(text.split())
+    for line in body_lines:
+        telling = "".join(line.split())
+        if len(telling) >= MIN_TELLING_CHARS and telling in squeezed:
+            return line.strip()
+    return ""
+
+
+def _render(style: str, facts: Facts) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701  Markdown for agents, not HTML
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    described = facts.description
+    seed = facts.feature.symbols[0]
+    text = environment.get_template(f"{style}{SUFFIX}").render(
+        repo=facts.repo,
+        kind=seed.kind,
+        title=facts.feature.title,
+        import_line=import_line(described.import_paths, kind=seed.kind),
+        path=seed.path,
+        signature=interface_of(described, name=seed.name),
+        prose=described.docstring,
+        members=[
+            {"signature": _stack(method.signatures), "prose": method.summary}
+            for method in described.methods
+        ],
+        attributes=described.attributes,
+        special_methods=described.special_methods,
+        exports=facts.exports,
+        tests=[target.id for target in facts.evidence.fail_to_pass[:MAX_TESTS]],
+        num_tests=len(facts.evidence.fail_to_pass),
+        group=facts.feature.group,
+        symptoms=facts.symptoms[:MAX_SYMPTOMS],
+    )
+    return _tidy(text)
+
+
+def import_line(import_paths: Sequence[str], *, kind: SymbolKind) -> str:
+    """Return the statement that fetches a symbol; of a method, its class."""
+    path = import_paths[0].rpartition(".")[0] if kind == "method" else import_paths[0]
+    module, _, name = path.rpartition(".")
+    return f"from {module} import {name}" if module else f"import {name}"
+
+
+def interface_of(described: Description, *, name: str) -> str:
+    """Return the lines that a definition opens with, the constructor of a class below it."""
+    if described.kind != "class":
+        return _stack(described.signatures)
+    bases = f"({', '.join(described.bases)})" if described.bases else ""
+    lines = [*described.decorators, f"class {name}{bases}:"]
+    constructor = _stack(described.signatures).splitlines() or ["..."]
+    return "\n".join([*lines, *(f"    {line}" for line in constructor)])
+
+
+def _stack(signatures: Sequence[Signature]) -> str:
+    lines = [line for it in signatures for line in (*it.decorators, f"{it.text}: ...")]
+    return "\n".join(lines)
+
+
+def _tidy(text: str) -> str:
+    """Leave one blank line at most between lines, and one newline at the end."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.strip() or (lines and lines[-1]):
+            lines.append(line.rstrip())
+    return "\n".join(lines).strip("\n") + "\n"

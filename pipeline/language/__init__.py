@@ -1,0 +1,1 @@
+"""Adapt the pipeline to the language a repository is written in."""

@@ -1,0 +1,1 @@
+"""Know Python: its symbols, who refers to them, and how to cut them out."""

@@ -1,0 +1,326 @@
+"""Read from one module what it binds, imports, exports and mentions."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipeline.language.python.bindings import (
+    COMPREHENSIONS,
+    Binding,
+    Comprehension,
+    assigned_name,
+    bindings_in,
+    grouped,
+    import_bindings,
+    is_export,
+)
+from pipeline.language.python.symbols import Span, definitions_in, dotted
+from pipeline.language.python.text import parse, split_lines
+from pipeline.language.python.uses import Mention, Scan, Use, UseKind
+
+# A string that is nothing but a name, a dotted name or `module:name`.
+_NAME = re.compile(r"(?:[^\W\d]\w*[.:])*([^\W\d]\w*)")
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def scan(path: str, source: str) -> Scan | None:
+    """Scan a module; None when this Python cannot parse it."""
+    tree = parse(source)
+    if tree is None:
+        return None
+    scanner = _Scanner(path=path, tree=tree)
+    try:
+        scanner.visit_all(tree.body)
+    except RecursionError:
+        return None
+    return Scan(
+        path=path,
+        definitions=definitions_in(tree, path=path, lines=split_lines(source)),
+        constants=_constants(tree),
+        plain_imports=frozenset(_plain_imports(tree.body)),
+        bindings=scanner.bindings,
+        imports=scanner.imports,
+        exports=scanner.exports,
+        mentions=scanner.global_mentions(),
+        attributes=scanner.attributes,
+        words=scanner.words,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """A function, class or comprehension that the scanner is in."""
+
+    name: str
+    is_class: bool
+    bound: dict[str, list[Binding]]
+
+
+class _Scanner:
+    """Walks one module and keeps the scopes it is in."""
+
+    def __init__(self, *, path: str, tree: ast.Module) -> None:
+        self.path = path
+        self.has_lazy_annotations = _has_lazy_annotations(tree)
+        self.frames: list[_Frame] = []
+        self.scope = ""
+        self.kind: UseKind = "read"
+        self.at_import = True
+        self.in_export = False
+        self.in_annotation = False
+        self.bindings = grouped(bindings_in(tree.body, path=path, scope=""))
+        self.imports: list[Binding] = []
+        self.exports: set[str] = set()
+        self.mentions: list[Mention] = []
+        self.attributes: dict[str, list[Use]] = {}
+        self.words: dict[str, list[Use]] = {}
+
+    def global_mentions(self) -> list[Mention]:
+        """Return the mentions of names that the module binds or may get from a star import."""
+        if "*" in self.bindings:
+            return self.mentions
+        return [it for it in self.mentions if it.imports or it.chain[0] in self.bindings]
+
+    def visit_all(self, nodes: Sequence[ast.AST | None]) -> None:
+        """Visit nodes in order."""
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        """Visit one node with all below it."""
+        handler = self.handlers.get(type(node))
+        if handler is not None:
+            handler(self, node)
+        else:
+            self.visit_all(tuple(ast.iter_child_nodes(node)))
+
+    def visit_as(self, kind: UseKind, nodes: Sequence[ast.AST]) -> None:
+        """Visit nodes whose outermost name is used in a particular way."""
+        for node in nodes:
+            self.kind = kind
+            self.visit(node)
+            self.kind = "read"
+
+    def visit_deferred(self, nodes: Sequence[ast.AST | None]) -> None:
+        """Visit nodes that do not run at import."""
+        before, self.at_import = self.at_import, False
+        self.visit_all(nodes)
+        self.at_import = before
+
+    def visit_inside(self, frame: _Frame, nodes: Sequence[ast.AST | None]) -> None:
+        """Visit nodes in a scope of their own."""
+        before = self.scope
+        self.frames.append(frame)
+        self.scope = ".".join(filter(None, (before, frame.name)))
+        self.visit_all(nodes)
+        self.scope = before
+        self.frames.pop()
+
+    def visit_annotation(self, node: ast.expr | None) -> None:
+        """Visit an annotation, reading strings in it as code."""
+        if node is None:
+            return
+        self.in_annotation = True
+        if self.has_lazy_annotations:
+            self.visit_deferred([node])
+        else:
+            self.visit(node)
+        self.in_annotation = False
+
+    def use(self, line: int, kind: UseKind) -> Use:
+        """Describe a use at a line of the present scope."""
+        return Use(path=self.path, line=line, scope=self.scope, kind=kind, at_import=self.at_import)
+
+    def mention(self, chain: tuple[str, ...], line: int) -> None:
+        """Keep a name unless it is local to a function."""
+        use = self.use(line, self.kind)
+        for depth, frame in enumerate(reversed(self.frames)):
+            # A class's names are seen by its own statements only.
+            bound = frame.bound.get(chain[0]) if depth == 0 or not frame.is_class else None
+            if bound is None:
+                continue
+            if frame.is_class:
+                # It may be the method or, before that is bound, the global name: keep both.
+                self.attributes.setdefault(chain[0], []).append(use)
+                continue
+            if all(binding.kind == "import" for binding in bound):
+                self.mentions.append(Mention(use=use, chain=chain, imports=tuple(bound)))
+            return
+        self.mentions.append(Mention(use=use, chain=chain, imports=()))
+
+    def frame_of(self, body: Sequence[ast.AST], *, name: str, is_class: bool) -> _Frame:
+        """Return a scope with the names that its body binds."""
+        scope = ".".join(filter(None, (self.scope, name)))
+        bound = grouped(bindings_in(body, path=self.path, scope=scope))
+        for names in list(bound.values()):
+            declared = {binding.kind for binding in names} & {"global", "nonlocal"}
+            if "global" in declared:
+                self.bindings.setdefault(names[0].name, []).extend(names)
+            if declared:
+                del bound[names[0].name]
+        return _Frame(name=name, is_class=is_class, bound=bound)
+
+    def on_statement(self, node: ast.Assign | ast.AugAssign) -> None:
+        self.in_export = is_export(node)
+        self.visit_all(tuple(ast.iter_child_nodes(node)))
+        self.in_export = False
+
+    def on_annotated(self, node: ast.AnnAssign) -> None:
+        self.in_export = is_export(node)
+        self.visit_all([node.target, node.value])
+        self.in_export = False
+        self.visit_annotation(node.annotation)
+
+    def on_expression(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            self.on_docstring(node.value.value, line=node.lineno)
+            return
+        self.in_export = is_export(node)
+        self.visit(node.value)
+        self.in_export = False
+
+    def on_docstring(self, text: str, *, line: int) -> None:
+        if ">>>" not in text:
+            return
+        examples = (row for row in text.splitlines() if row.lstrip().startswith((">>>", "...")))
+        for word in {word for row in examples for word in _WORD.findall(row)}:
+            self.words.setdefault(word, []).append(self.use(line, "doctest"))
+
+    def on_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        self.imports.extend(import_bindings(node, path=self.path, scope=self.scope))
+
+    def on_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.visit_as("decorator", node.decorator_list)
+        self.visit_all([*node.args.defaults, *node.args.kw_defaults])
+        for argument in _arguments(node.args):
+            self.visit_annotation(argument.annotation)
+        self.visit_annotation(node.returns)
+        frame = self.frame_of([*_as_names(node.args), *node.body], name=node.name, is_class=False)
+        before, self.at_import = self.at_import, False
+        self.visit_inside(frame, node.body)
+        self.at_import = before
+
+    def on_lambda(self, node: ast.Lambda) -> None:
+        self.visit_all([*node.args.defaults, *node.args.kw_defaults])
+        frame = self.frame_of(_as_names(node.args), name="", is_class=False)
+        before, self.at_import = self.at_import, False
+        self.visit_inside(frame, [node.body])
+        self.at_import = before
+
+    def on_class(self, node: ast.ClassDef) -> None:
+        self.visit_as("decorator", node.decorator_list)
+        self.visit_as("base class", node.bases)
+        self.visit_all(node.keywords)
+        self.visit_inside(self.frame_of(node.body, name=node.name, is_class=True), node.body)
+
+    def on_comprehension(self, node: Comprehension) -> None:
+        first, *others = node.generators
+        self.visit(first.iter)
+        targets = [generator.target for generator in node.generators]
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        conditions = [test for generator in node.generators for test in generator.ifs]
+        inner = [*targets, *(other.iter for other in others), *conditions, *results]
+        self.visit_inside(self.frame_of(targets, name="", is_class=False), inner)
+
+    def on_if(self, node: ast.If) -> None:
+        self.visit(node.test)
+        if "__name__" in {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}:
+            self.visit_deferred(node.body)
+        else:
+            self.visit_all(node.body)
+        self.visit_all(node.orelse)
+
+    def on_call(self, node: ast.Call) -> None:
+        kind: UseKind = "called" if self.kind == "read" else self.kind
+        self.visit_as(kind, [node.func])
+        self.visit_all([*node.args, *node.keywords])
+
+    def on_name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Store):
+            self.mention((node.id,), node.lineno)
+
+    def on_attribute(self, node: ast.Attribute) -> None:
+        names: list[str] = []
+        value: ast.expr = node
+        while isinstance(value, ast.Attribute):
+            names.append(value.attr)
+            self.attributes.setdefault(value.attr, []).append(self.use(value.lineno, self.kind))
+            value = value.value
+        if isinstance(value, ast.Name):
+            self.mention((value.id, *reversed(names)), node.lineno)
+        else:
+            self.visit_as("read", [value])
+
+    def on_constant(self, node: ast.Constant) -> None:
+        text = node.value
+        if not isinstance(text, str):
+            return
+        if self.in_export:
+            self.exports.add(text)
+        elif match := _NAME.fullmatch(text):
+            self.words.setdefault(match[1], []).append(self.use(node.lineno, "string"))
+        if self.in_annotation:
+            self.on_quoted(text, line=node.lineno)
+
+    def on_quoted(self, text: str, *, line: int) -> None:
+        tree = parse(text.strip())
+        for part in ast.walk(tree) if tree else ():
+            if isinstance(part, ast.Name):
+                self.mention((part.id,), line)
+
+    def on_formatted(self, node: ast.JoinedStr) -> None:
+        self.visit_all([part for part in node.values if isinstance(part, ast.FormattedValue)])
+
+    handlers: ClassVar[dict[type[ast.AST], Callable[..., None]]] = {
+        ast.AnnAssign: on_annotated,
+        ast.Assign: on_statement,
+        ast.AsyncFunctionDef: on_function,
+        ast.Attribute: on_attribute,
+        ast.AugAssign: on_statement,
+        ast.Call: on_call,
+        ast.ClassDef: on_class,
+        ast.Constant: on_constant,
+        ast.Expr: on_expression,
+        ast.FunctionDef: on_function,
+        ast.If: on_if,
+        ast.Import: on_import,
+        ast.ImportFrom: on_import,
+        ast.JoinedStr: on_formatted,
+        ast.Lambda: on_lambda,
+        ast.Name: on_name,
+        **dict.fromkeys(COMPREHENSIONS, on_comprehension),
+    }
+
+
+def _has_lazy_annotations(tree: ast.Module) -> bool:
+    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+    return any(alias.name == "annotations" for node in imports for alias in node.names)
+
+
+def _constants(tree: ast.Module) -> dict[str, Span]:
+    named = ((assigned_name(node), node) for node in tree.body)
+    return {
+        name: Span(first_line=node.lineno, last_line=node.end_lineno or node.lineno)
+        for name, node in named
+        if name
+    }
+
+
+def _plain_imports(body: Sequence[ast.stmt]) -> Iterator[int]:
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node.lineno
+        elif isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
+            yield from _plain_imports(node.body)
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    extra = [it for it in (arguments.vararg, arguments.kwarg) if it is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def _as_names(arguments: ast.arguments) -> list[ast.Name]:
+    return [ast.Name(id=it.arg, ctx=ast.Store()) for it in _arguments(arguments)]

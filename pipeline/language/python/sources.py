@@ -1,0 +1,34 @@
+"""Read the Python texts of a tree, and tell its package files from the rest."""
+
+from collections.abc import Iterable, Mapping
+
+from pipeline.task.patch import is_protected
+
+
+def decode_sources(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the `.py` and `.pyi` files as text; what is not UTF-8 is left out."""
+    sources = {}
+    for path, content in files.items():
+        if not path.endswith((".py", ".pyi")):
+            continue
+        try:
+            sources[path] = content.decode()
+        except UnicodeDecodeError:
+            continue
+    return sources
+
+
+def package_files(sources: Mapping[str, str], *, traced: Iterable[str]) -> frozenset[str]:
+    """Return the files of the packages under test: those beside the files that tests reach.
+
+    A package is the top folder (below `src`) of a traced file that is no test, or a traced module
+    that stands alone.
+    """
+    tops = {_top(path) for path in traced if not is_protected(path)}
+    return frozenset(path for path in sources if not is_protected(path) and _top(path) in tops)
+
+
+def _top(path: str) -> str:
+    parts = path.split("/")
+    depth = 2 if parts[0] in {"src", "lib"} else 1
+    return "/".join(parts[:depth])

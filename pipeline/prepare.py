@@ -1,0 +1,75 @@
+"""Turn a Repo into candidate features: fetch, environment, baseline, trace, features."""
+
+from dataclasses import dataclass
+
+from pipeline.baseline import measure_baseline
+from pipeline.desk import Folders, open_desk
+from pipeline.environment import resolve
+from pipeline.feature import LeftOut, deal_slots, find_features, order_features
+from pipeline.language.python.sources import decode_sources
+from pipeline.repo import fetch
+from pipeline.sandbox.protocol import Sandbox
+from pipeline.task.record import Baseline, Environment, Feature, Reject, Repo, Snapshot
+from pipeline.task.tree import read_tree
+from pipeline.trace import trace_suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A Repo with all that its tasks share."""
+
+    repo: Repo
+    snapshot: Snapshot
+    environment: Environment
+    baseline: Baseline
+    # Candidates in the order in which a slot tries them; a slot makes one task at most.
+    slots: tuple[tuple[Feature, ...], ...]
+    # Definitions that are no candidates or that no slot needs, and why.
+    left_out: tuple[LeftOut, ...]
+    # CPU seconds of the traced suite over the plain one.
+    trace_ratio: float
+
+
+def prepare_repo(
+    repo: Repo, *, folders: Folders, sandbox: Sandbox, seed: int, max_tasks: int | None
+) -> Prepared | Reject:
+    """Run the stages that a Repo's tasks share.
+
+    Raises:
+        IndexUnreachableError, InstallError, OSError: the machine or its network failed.
+        SandboxStoppedError, SandboxBrokenError: nothing was learnt about the Repo.
+    """
+    fetched = fetch(repo, into=folders.run, cache=folders.cache, index=folders.index)
+    if isinstance(fetched, Reject):
+        return fetched
+    environment = resolve(repo, fetched=fetched, cache=folders.cache, index=folders.index)
+    if isinstance(environment, Reject):
+        return environment
+    desk = open_desk(
+        fetched.snapshot, environment, command=repo.test, folders=folders, sandbox=sandbox
+    )
+    if isinstance(desk, Reject):
+        return desk
+    baseline = measure_baseline(repo, desk=desk)
+    if isinstance(baseline, Reject):
+        return baseline
+    trace = trace_suite(repo, baseline=baseline, desk=desk)
+    if isinstance(trace, Reject):
+        return trace
+    found = find_features(
+        decode_sources(read_tree(desk.tree)),
+        trace=trace,
+        baseline=baseline,
+        import_roots=environment.import_roots,
+    )
+    ordered = order_features(found.features, repo=repo.name, seed=seed)
+    slots, spare = deal_slots(ordered, max_tasks=max_tasks)
+    return Prepared(
+        repo=repo,
+        snapshot=fetched.snapshot,
+        environment=environment,
+        baseline=baseline,
+        slots=slots,
+        left_out=found.left_out + spare,
+        trace_ratio=trace.cpu_ratio,
+    )

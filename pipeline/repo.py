@@ -1,0 +1,116 @@
+"""Turn a Repo into a Snapshot: get its files, make sure of them, keep them as an archive."""
+
+import datetime as dt
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.archive import UnsafeArchiveError, check_links, strip_top, unpack_archive
+from pipeline.checkout import checkout
+from pipeline.hygiene import ANYWHERE, clean
+from pipeline.index import download, find_sdist, package_index
+from pipeline.metadata import Project, read_project
+from pipeline.snapshot import pack
+from pipeline.task.record import Reject, Repo, Snapshot, Source
+
+# Days that build tools write for every file, so that archives are reproducible.
+FIXED_DAYS = frozenset({"1970-01-01", "1980-01-01", "1985-10-26", "2016-01-01", "2020-02-02"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A Repo's files and what they say of themselves.
+
+    Example: `Fetched(snapshot=Snapshot(…), archive=Path("run/snapshots/3f9c….tar.zst"), …)`.
+    """
+
+    snapshot: Snapshot
+    # `<digest>.tar.zst`, for `pipeline.snapshot.snapshot_tree`.
+    archive: Path
+    # Read before cleaning, which removes what it was read from.
+    project: Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    tree: Path
+    # ISO date.
+    released: str
+
+
+def fetch(repo: Repo, *, into: Path, cache: Path, index: str | None = None) -> Fetched | Reject:
+    """Get a Repo's files as a Snapshot, archived under `into/snapshots`.
+
+    Args:
+        repo: where the files come from.
+        into: the run's folder.
+        cache: where downloads are kept, by sha256.
+        index: URL of the package index; pip's own by default.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache) as scratch:
+        folder = Path(scratch, "files")
+        folder.mkdir()
+        try:
+            found = _get(repo.source, folder=folder, cache=cache, index=index)
+            if isinstance(found, Reject):
+                return found
+            check_links(found.tree)
+        except UnsafeArchiveError as error:
+            return Reject(stage="fetch", reason="unsafe_archive", detail=str(error))
+        project = read_project(found.tree, name=repo.name)
+        clean(found.tree, project=project.name)
+        if not any(found.tree.rglob("*.py")):
+            return Reject(stage="fetch", reason="no_python", detail=f"{repo.name}: no .py file")
+        snapshot, archive = pack(found.tree, into=into / "snapshots", released=found.released)
+        return Fetched(snapshot=snapshot, archive=archive, project=project)
+
+
+def _get(source: Source, *, folder: Path, cache: Path, index: str | None) -> _Found | Reject:
+    if source.kind == "sdist":
+        return _get_sdist(source, folder=folder, cache=cache, index=index)
+    if source.kind == "git":
+        released = checkout(source, folder)
+        return released if isinstance(released, Reject) else _Found(tree=folder, released=released)
+    return _copy(source, folder)
+
+
+def _get_sdist(source: Source, *, folder: Path, cache: Path, index: str | None) -> _Found | Reject:
+    file = find_sdist(source, index=index or package_index())
+    if isinstance(file, Reject):
+        return file
+    archive = download(file, pin=source.pin, folder=cache / "downloads")
+    if isinstance(archive, Reject):
+        return archive
+    unpack_archive(archive, folder)
+    return _Found(tree=strip_top(folder), released=file.uploaded or _newest_day(folder))
+
+
+def _copy(source: Source, folder: Path) -> _Found | Reject:
+    origin = Path(source.location)
+    if not origin.is_dir():
+        return Reject(stage="fetch", reason="unreachable", detail=f"{origin}: no such folder")
+    shutil.copytree(origin, folder, symlinks=True, ignore=_not_copied, dirs_exist_ok=True)
+    return _Found(tree=folder, released=_newest_day(folder))
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """Skip what cleaning would remove and could be large, and what is no file at all."""
+    paths = [Path(folder, name) for name in names]
+    return {
+        path.name
+        for path in paths
+        if path.name in ANYWHERE
+        or (path / "pyvenv.cfg").is_file()
+        or not (path.is_symlink() or path.is_dir() or path.is_file())
+    }
+
+
+def _newest_day(folder: Path) -> str:
+    """Return the newest day of a file's change, of those that a build tool did not make up."""
+    files = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    seconds = {file.lstat().st_mtime for file in files if not file.is_symlink()}
+    days = {dt.datetime.fromtimestamp(time, tz=dt.UTC).date().isoformat() for time in seconds}
+    return max(days - FIXED_DAYS or days, default="1970-01-01")

@@ -1,0 +1,1 @@
+"""Run untrusted code within limits: the promise, the back ends, the choice between them."""

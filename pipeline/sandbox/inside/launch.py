@@ -1,0 +1,149 @@
+"""Start a job's command from inside its sandbox, as the first process there.
+
+It runs before any untrusted code and stays until the command ends: as the first process of its
+namespace nothing inside can kill it, it adopts what the command leaves behind, and it alone knows
+the exact exit status. Only the standard library, and few modules of it: its start is the job's.
+
+Arguments: the descriptors of plan, status and results. The plan is texts that each end in NUL: the
+numbers, comma-separated; the working directory; the number of folders to hand over and those
+folders; the number of variables and those as `NAME=value`; the command. The numbers are: 1 when it
+starts as the namespace's root, bytes of address space, CPU seconds, bytes of a file, processes.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import resource
+import signal
+import sys
+
+USER_ID = 1000
+RESULTS_FD = 3
+MAX_OPEN_FILES = 1024
+# Of `linux/capability.h`: CHOWN, SETGID, SETUID, SETPCAP.
+CAPABILITIES = (0, 6, 7, 8)
+# Of `linux/prctl.h` and `linux/capability.h`.
+PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
+CAPABILITY_VERSION_3 = 0x20080522
+# What exec may answer through no fault of the command.
+FAULTS_OF_THE_MACHINE = (errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ENFILE, errno.E2BIG)
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def main(plan: int, status: int, results: int) -> None:
+    """Run the command and tell the status descriptor how it went."""
+    numbers, workdir, *rest = read(plan)
+    folders, rest = rest[1 : 1 + int(rest[0])], rest[1 + int(rest[0]) :]
+    variables, command = rest[1 : 1 + int(rest[0])], rest[1 + int(rest[0]) :]
+    status = keep_descriptors(status=status, results=results)
+    try:
+        prepare(folders)
+        os.write(status, b"ready\n")
+        child = os.fork()
+        if child == 0:
+            become_the_job(*map(int, numbers.split(",")))
+            os.chdir(workdir)
+            variables.append(f"REGROW_RESULTS_FD={RESULTS_FD}")
+            replace_with(command, variables=dict(pair.split("=", 1) for pair in variables))
+    except OSError as error:
+        os.write(status, f"failed {error}\n".encode("utf-8", "replace"))
+        os._exit(1)
+    os.write(status, f"ended {os.waitstatus_to_exitcode(wait_for(child))}\n".encode())
+    # Nothing is worth tidying up: the namespaces end with this process.
+    os._exit(0)
+
+
+def read(plan: int) -> list[str]:
+    """Return the texts of the plan, as the file system would name them."""
+    with os.fdopen(plan, "rb") as file:
+        return os.fsdecode(file.read()).split("\0")[:-1]
+
+
+def keep_descriptors(*, status: int, results: int) -> int:
+    """Close all but the standard ones, `RESULTS_FD` and the status; return where that is now."""
+    status = fcntl.fcntl(status, fcntl.F_DUPFD_CLOEXEC, RESULTS_FD + 1)
+    results = fcntl.fcntl(results, fcntl.F_DUPFD_CLOEXEC, RESULTS_FD + 1)
+    os.dup2(results, RESULTS_FD)
+    os.closerange(RESULTS_FD + 1, status)
+    os.closerange(status + 1, 2**20)
+    return status
+
+
+def prepare(folders: list[str]) -> None:
+    """Hand folders to the job's user, and shield this process from the job.
+
+    Without being dumpable it can be neither traced nor looked into through /proc by its own user.
+    """
+    for folder in folders:
+        os.chown(folder, USER_ID, USER_ID)
+    # A machine out of memory shall pick a job before the driver.
+    score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    os.write(score, b"500")
+    os.close(score)
+    check(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+    # As a first process it is deaf to every signal from inside that has no handler.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def become_the_job(
+    is_root: int, address_space_bytes: int, cpu_s: int, file_bytes: int, num_processes: int
+) -> None:
+    """Give up the namespace's root and take on the limits."""
+    if is_root:
+        drop_root()
+    for kind, most in (
+        (resource.RLIMIT_AS, address_space_bytes),
+        (resource.RLIMIT_CPU, cpu_s),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_NPROC, num_processes),
+        (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+    # Python ignores these two, and what is ignored stays so across exec.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def drop_root() -> None:
+    """Become the job's user for good: no group, no capability in any set."""
+    for capability in CAPABILITIES:
+        check(LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0))
+    os.setgroups([])
+    os.setresgid(USER_ID, USER_ID, USER_ID)
+    os.setresuid(USER_ID, USER_ID, USER_ID)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    check(LIBC.capset(header, (ctypes.c_uint32 * 6)()))
+
+
+def check(result: int) -> None:
+    """Raise what the C library left in `errno`."""
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def replace_with(command: list[str], *, variables: dict[str, str]) -> None:
+    """Execute the command; a missing or unusable one exits with 127 or 126, like in a shell."""
+    try:
+        os.execvpe(command[0], command, variables)
+    except OSError as error:
+        if error.errno in FAULTS_OF_THE_MACHINE:
+            raise
+        is_missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
+        os.write(2, os.fsencode(f"{command[0]}: {error.strerror}\n"))
+        os._exit(127 if is_missing else 126)
+
+
+def wait_for(child: int) -> int:
+    """Reap whatever ends until the child does; return its wait status."""
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            return status
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""Spell out as bwrap's arguments what a job sees of the file system."""
+
+import sys
+from pathlib import Path, PurePosixPath
+
+from pipeline.sandbox.protocol import Job, Mount
+
+HOME = "/home/regrow"
+LAUNCHER = "/run/regrow/launch.py"
+# The mounts inside that a job can write to: overlays keep their writes in the tmpfs of the root.
+VOLUMES = ("/", "/tmp", HOME, "/dev/shm")
+# On top of what is measured, so that a full folder shows as a limit and not as a failing job.
+_SLACK_BYTES = 2**20
+
+_INSIDE = Path(__file__).parent / "inside"
+_ETC = ("passwd", "group", "hosts", "nsswitch.conf")
+_HOST_ETC = (
+    "alternatives",
+    "ca-certificates",
+    "ld.so.cache",
+    "mime.types",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "protocols",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+)
+# Below an interpreter's prefix: copies of packages that may hold what a Deletion took away.
+_COPIES = (
+    "lib*/python3*/site-packages",
+    "lib*/python3*/dist-packages",
+    "lib*/python3*/ensurepip/_bundled",
+    "lib*/python3*/test/wheeldata",
+    "share/python-wheels",
+)
+
+
+def base_python() -> str:
+    """Return the interpreter that starts every job: the driver's, outside of any venv."""
+    return f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def check_job(job: Job) -> None:
+    """Raise `ValueError` for a job that no sandbox can make sense of."""
+    if not job.command:
+        raise ValueError("expected a command, got none")
+    if not job.workdir.startswith("/"):
+        raise ValueError(f"expected an absolute workdir, got {job.workdir!r}")
+    for name, _ in job.variables:
+        if not name or "=" in name:
+            raise ValueError(f"expected the name of a variable, got {name!r}")
+    for mount in job.mounts:
+        _check_mount(mount)
+
+
+def _check_mount(mount: Mount) -> None:
+    """Raise `ValueError` unless a mount can be made and hides nothing of ours."""
+    if not mount.source.is_absolute() or not mount.source.exists():
+        raise ValueError(f"expected an absolute and existing source, got {str(mount.source)!r}")
+    target = PurePosixPath(mount.target)
+    if not target.is_absolute() or ".." in target.parts:
+        raise ValueError(f"expected an absolute target, got {mount.target!r}")
+    is_ours = str(target) in {*VOLUMES, "/home", "/run"} or target.is_relative_to("/run/regrow")
+    if is_ours or target.is_relative_to("/proc") or target.is_relative_to("/dev"):
+        raise ValueError(f"expected a target that is not the sandbox's own, got {mount.target!r}")
+
+
+def system_arguments() -> list[str]:
+    """Return the arguments that are the same for every job: system, interpreter, /etc, /dev."""
+    base = Path(sys.base_prefix)
+    arguments = [*_system_folders(), "--proc", "/proc", "--dev", "/dev"]
+    for name in ("/etc", "/home", "/run", "/run/regrow", "/var"):
+        arguments += ["--dir", name]
+    for name in _HOST_ETC:
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name in _ETC:
+        arguments += ["--ro-bind", str(_INSIDE / "etc" / name), f"/etc/{name}"]
+    arguments += ["--ro-bind", str(_INSIDE / "launch.py"), LAUNCHER]
+    arguments += ["--symlink", "/tmp", "/var/tmp"]
+    if not base.is_relative_to("/usr"):
+        arguments += [*_parents(str(base)), "--ro-bind", str(base), str(base)]
+    for prefix in dict.fromkeys((Path("/usr"), Path("/usr/local"), base)):
+        arguments += _masks(prefix, target=str(prefix))
+    return arguments
+
+
+def _system_folders() -> list[str]:
+    """Return the arguments that show /usr, and beside it what the host has as links or folders."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        folder = Path(name)
+        if folder.is_symlink():
+            arguments += ["--symlink", str(folder.readlink()), name]
+        elif folder.is_dir():
+            arguments += ["--ro-bind", name, name]
+    return arguments
+
+
+def job_arguments(job: Job) -> list[str]:
+    """Return the arguments for one job: temporary folders, its mounts, everything else sealed."""
+    size = str(job.limits.disk_bytes + _SLACK_BYTES)
+    arguments = []
+    for folder, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (HOME, "0755")):
+        arguments += ["--perms", mode, "--size", size, "--tmpfs", folder]
+    for mount in job.mounts:
+        arguments += [*_parents(mount.target), *_mount(mount)]
+    # The tmpfs of the root, and that of /dev, are writable for a job that owns its namespace.
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _mount(mount: Mount) -> list[str]:
+    """Return the arguments of one mount."""
+    source, target = str(mount.source), mount.target
+    if mount.mode == "overlay":
+        return ["--overlay-src", source, "--tmp-overlay", target]
+    if mount.mode == "write":
+        return ["--bind", source, target]
+    is_prefix = any(mount.source.glob("lib*/python3*/ensurepip"))
+    masks = _masks(mount.source, target=target) if is_prefix else []
+    return ["--ro-bind", source, target, *masks]
+
+
+def _parents(target: str) -> list[str]:
+    """Return the arguments that make the folders above a target, open to everybody.
+
+    Left to itself bwrap makes them as closed as the source is.
+    """
+    parents = [str(parent) for parent in reversed(PurePosixPath(target).parents)][1:]
+    return [argument for parent in parents for argument in ("--dir", parent)]
+
+
+def _masks(prefix: Path, *, target: str) -> list[str]:
+    """Return the arguments that put empty folders over the copies of packages below a prefix."""
+    arguments = []
+    copies = {copy.resolve(): copy for pattern in _COPIES for copy in sorted(prefix.glob(pattern))}
+    for copy in copies.values():
+        place = str(PurePosixPath(target) / copy.relative_to(prefix))
+        arguments += ["--perms", "0555", "--size", "4096", "--tmpfs", place, "--remount-ro", place]
+    return arguments

@@ -1,0 +1,217 @@
+"""Run a tree's test suite in a sandbox and return what each test id did."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.sandbox.protocol import Finished, Job, Limits, Mount, MountMode, Sandbox
+from pipeline.task.record import TestCommand, TestOutcome
+
+INSIDE = Path(__file__).parent / "inside"
+
+# Exceptions whose messages name code and nothing else.
+NAMING_ERRORS = frozenset({"NameError", "ImportError", "ModuleNotFoundError", "AttributeError"})
+
+# Where the parts of a run are inside the sandbox.
+TREE, ENVIRONMENT, TOOLS, BYTECODE = "/work", "/env", "/tools", "/pyc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Everything a suite needs besides the tree: the same for all trees of one Repo."""
+
+    # Folder of the built Environment.
+    environment: Path
+    # Real prefix of its interpreter, mounted where it is.
+    interpreter: Path
+    # Folder of compiled bytecode shared by the runs.
+    bytecode: Path
+    command: TestCommand
+    # Folders of the tree on `sys.path`, relative to it.
+    import_roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRequest:
+    """What to run of a suite, and how."""
+
+    # Only these ids; None for all.
+    ids: tuple[str, ...] | None = None
+    collect_only: bool = False
+    # Seed of the order of modules and of the tests in each; None keeps the suite's order.
+    shuffle: int | None = None
+    trace: bool = False
+    # PYTHONHASHSEED of the run.
+    hash_seed: int = 0
+    # Keep bytecode written by this run for later ones: for pristine trees alone.
+    keep_bytecode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedFunction:
+    """A function that the trace can see."""
+
+    path: str
+    qualname: str
+    # Line of its `def`.
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteTrace:
+    """Which functions ran when; numbers index `functions`."""
+
+    functions: tuple[TracedFunction, ...]
+    at_import: frozenset[int]
+    at_collection: frozenset[int]
+    # By test id.
+    reached: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRun:
+    """What one run of a suite did."""
+
+    outcomes: tuple[TestOutcome, ...]
+    # Ids in order of collection, after filters.
+    collected: tuple[str, ...]
+    # (path, first line of the error) of each file that did not collect.
+    collect_errors: tuple[tuple[str, str], ...]
+    # First line of the exception, by id of each test that failed or erred.
+    messages: dict[str, str]
+    # None unless asked for.
+    trace: SuiteTrace | None
+    # pytest came to its end and said so.
+    ended: bool
+    finished: Finished
+
+    def by_id(self) -> dict[str, TestOutcome]:
+        """Index the outcomes by test id."""
+        return {outcome.id: outcome for outcome in self.outcomes}
+
+    def symptom(self, key: str) -> str:
+        """Say how a test broke in a line that is the same each time it breaks so; else empty.
+
+        Messages of other exceptions may hold addresses or clock times: their class must do.
+        """
+        outcome = self.by_id().get(key)
+        exception = outcome.exception if outcome else ""
+        return self.messages.get(key, exception) if exception in NAMING_ERRORS else exception
+
+
+def run_suite(
+    sandbox: Sandbox,
+    *,
+    tree: Path,
+    bench: Bench,
+    request: SuiteRequest = SuiteRequest(),
+    limits: Limits = Limits(),
+    tree_mode: MountMode = "overlay",
+) -> SuiteRun:
+    """Run the suite of a tree; its files change only when `tree_mode` is `write`."""
+    job = Job(
+        command=(f"{ENVIRONMENT}/bin/python", f"{TOOLS}/run_suite.py"),
+        mounts=(
+            Mount(source=tree, target=TREE, mode=tree_mode),
+            Mount(source=bench.environment, target=ENVIRONMENT),
+            Mount(source=bench.interpreter, target=str(bench.interpreter)),
+            Mount(source=INSIDE, target=TOOLS),
+            Mount(
+                source=bench.bytecode,
+                target=BYTECODE,
+                mode="write" if request.keep_bytecode else "overlay",
+            ),
+        ),
+        workdir=TREE,
+        variables=_variables(bench, request),
+        limits=limits,
+        stdin=json.dumps(_message(bench, request)).encode(),
+    )
+    return read_run(sandbox.run(job))
+
+
+def _variables(bench: Bench, request: SuiteRequest) -> tuple[tuple[str, str], ...]:
+    ours = {
+        "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
+        "VIRTUAL_ENV": ENVIRONMENT,
+        "PYTHONPYCACHEPREFIX": BYTECODE,
+        "PYTHONHASHSEED": str(request.hash_seed),
+        "SOURCE_DATE_EPOCH": "946684800",
+    }
+    theirs = {variable.name: variable.value for variable in bench.command.variables}
+    return tuple(sorted({**ours, **theirs}.items()))
+
+
+def _message(bench: Bench, request: SuiteRequest) -> dict[str, object]:
+    folders = [f"{TREE}/{root}".rstrip("/.") for root in bench.import_roots]
+    return {
+        "args": bench.command.args,
+        "ids": request.ids,
+        "collect_only": request.collect_only,
+        "shuffle": request.shuffle,
+        "trace": folders if request.trace else None,
+    }
+
+
+def read_run(finished: Finished) -> SuiteRun:
+    """Turn the results of a job into a SuiteRun; a torn last line is a test that did not end."""
+    lines = list(_lines(finished.results))
+    tests = [line for line in lines if line["kind"] == "test"]
+    return SuiteRun(
+        outcomes=tuple(_outcome(line) for line in tests),
+        collected=tuple(
+            name for line in lines if line["kind"] == "collected" for name in line["ids"]
+        ),
+        collect_errors=tuple(
+            (line["path"], _one_line(line)) for line in lines if line["kind"] == "collect_error"
+        ),
+        messages={line["id"]: _one_line(line) for line in tests if line["exception"]},
+        trace=_trace(lines),
+        ended=any(line["kind"] == "end" for line in lines),
+        finished=finished,
+    )
+
+
+def _lines(results: bytes) -> Iterator[dict[str, Any]]:
+    for line in results.split(b"\n"):
+        try:
+            message = json.loads(line)
+        except ValueError:  # torn by a kill
+            continue
+        if isinstance(message, dict) and "kind" in message:
+            yield message
+
+
+def _outcome(line: dict[str, Any]) -> TestOutcome:
+    return TestOutcome(
+        id=line["id"],
+        outcome=line["outcome"],
+        duration_s=line["duration"],
+        exception=line["exception"],
+    )
+
+
+def _one_line(line: dict[str, Any]) -> str:
+    return f"{line['exception']}: {line['message']}".rstrip(": ")
+
+
+def _trace(lines: list[dict[str, Any]]) -> SuiteTrace | None:
+    ends = [line for line in lines if line["kind"] == "import_time"]
+    if not ends:
+        return None
+    functions = [
+        TracedFunction(path=line["path"], qualname=name, line=number)
+        for line in lines
+        if line["kind"] == "functions"
+        for name, number in line["names"]
+    ]
+    return SuiteTrace(
+        functions=tuple(functions),
+        at_import=frozenset(ends[0]["functions"]),
+        at_collection=frozenset(ends[0]["collection"]),
+        reached={
+            line["id"]: tuple(line["functions"]) for line in lines if line["kind"] == "reached"
+        },
+    )

@@ -1,0 +1,100 @@
+"""Lay out source trees as folders, and read back what changed in them."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.sandbox.protocol import Sandbox
+
+# What a run of the tests leaves behind; never part of a patch.
+LEFTOVERS = frozenset(
+    {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", ".git"}
+)
+
+Changes = Mapping[str, bytes | None]
+
+
+@contextmanager
+def changed_tree(base: Path, changes: Changes, *, scratch: Path, sandbox: Sandbox) -> Iterator[Path]:
+    """Give a folder that is `base` with some files replaced (None: removed) for the time of a block.
+
+    Unchanged files are hard links: the folder is for read-only and overlay mounts.
+    """
+    folder = _fresh(scratch)
+    try:
+        shutil.copytree(base, folder, symlinks=True, copy_function=_link, dirs_exist_ok=True)
+        for path, content in changes.items():
+            _replace(folder / path, content)
+        sandbox.adopt(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def copied_tree(base: Path, *, scratch: Path, sandbox: Sandbox) -> Iterator[Path]:
+    """Give a private copy of `base` for the time of a block: for write mounts."""
+    folder = _fresh(scratch)
+    try:
+        shutil.copytree(base, folder, symlinks=True, dirs_exist_ok=True)
+        sandbox.adopt(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fresh(scratch: Path) -> Path:
+    scratch.mkdir(parents=True, exist_ok=True)
+    for number in range(1_000_000):
+        folder = scratch / f"tree-{os.getpid()}-{number}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise OSError(f"{scratch}: a million trees are laid out already")
+
+
+def _link(source: str, target: str) -> str:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # another file system, or one without hard links
+        shutil.copy2(source, target, follow_symlinks=False)
+    return target
+
+
+def _replace(file: Path, content: bytes | None) -> None:
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
+    file.unlink(missing_ok=True)
+    if content is None:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    file.chmod(mode)
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    """Read the regular files of a folder, leftovers of test runs aside, without following links."""
+    files = {}
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in LEFTOVERS)
+        for name in sorted(names):
+            file = Path(root, name)
+            if stat.S_ISREG(file.lstat().st_mode) and not name.endswith(".pyc"):
+                files[file.relative_to(folder).as_posix()] = file.read_bytes()
+    return files
+
+
+def changes_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    """Return what turns `before` into `after`: new content by path, None for a removed file."""
+    paths = sorted(before.keys() | after.keys())
+    return {path: after.get(path) for path in paths if before.get(path) != after.get(path)}
+
+
+def apply_changes(files: Mapping[str, bytes], changes: Changes) -> dict[str, bytes]:
+    """Return the files with the changes made."""
+    merged = {**files, **changes}
+    return {path: content for path, content in merged.items() if content is not None}

@@ -1,0 +1,155 @@
+"""Prove a Deletion on the ablated and the restored tree: Evidence or Reject."""
+
+from pipeline.sandbox.protocol import Limits
+from pipeline.task.grade import (
+    Desk,
+    changed_limits,
+    grade_patch,
+    graded_tree,
+    outcomes_of,
+)
+from pipeline.task.patch import apply_patch
+from pipeline.task.record import (
+    Baseline,
+    Deletion,
+    Evidence,
+    FailToPass,
+    Feature,
+    Outcome,
+    Reject,
+    TestRun,
+)
+from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
+from pipeline.task.tree import apply_changes, changed_tree, read_tree
+
+# The targets are run again on the ablated tree, in another order and with another hash seed.
+REPEATS = (SuiteRequest(hash_seed=1, shuffle=1), SuiteRequest(hash_seed=2))
+
+# What a target may do on the ablated tree; a doctest goes missing with its docstring.
+BROKEN: frozenset[Outcome] = frozenset({"failed", "error", "missing"})
+
+
+def validate(
+    feature: Feature, deletion: Deletion, *, baseline: Baseline, desk: Desk
+) -> Evidence | Reject:
+    """Prove that exactly the Feature's tests break with the Deletion, and that undoing it cures all.
+
+    Valid means: on the ablated tree each target fails, errs or is gone, three times out of three,
+    and each other test of the Baseline passes; the gold patch gives back the Snapshot byte for byte,
+    and there every test of the Baseline passes again.
+    """
+    runs = _run_ablated(feature, deletion, desk=desk)
+    reject = _judge_ablated(feature, runs, baseline=baseline) or _judge_gold(
+        deletion, baseline=baseline, desk=desk
+    )
+    if reject is not None:
+        return reject
+    ids = baseline.passing
+    targets = set(feature.tests)
+    return Evidence(
+        fail_to_pass=_fail_to_pass(feature, runs[0]),
+        pass_to_pass=tuple(key for key in ids if key not in targets),
+        quarantined=baseline.quarantined,
+        runs=(
+            count_run("ablated", outcomes_of(runs[0], ids)),
+            *(count_run("ablated", outcomes_of(run, feature.tests)) for run in runs[1:]),
+            count_run("restored", dict.fromkeys(ids, "passed")),
+        ),
+    )
+
+
+def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[SuiteRun]:
+    """Run the whole suite, then the targets alone; stop early when a run hits a limit."""
+    requests = (SuiteRequest(), *REPEATS)
+    snapshot = read_tree(desk.tree)
+    changes = apply_patch(snapshot, deletion.patch)
+    runs: list[SuiteRun] = []
+    with changed_tree(
+        desk.tree, changes, scratch=desk.scratch, sandbox=desk.sandbox
+    ) as folder:
+        for request in requests:
+            run = run_suite(
+                desk.sandbox,
+                tree=folder,
+                bench=desk.bench,
+                request=_narrow(request, feature) if runs else request,
+                limits=_limits(desk),
+            )
+            runs.append(run)
+            if run.finished.limit is not None:
+                break
+    return runs
+
+
+def _narrow(request: SuiteRequest, feature: Feature) -> SuiteRequest:
+    return SuiteRequest(
+        ids=feature.tests, hash_seed=request.hash_seed, shuffle=request.shuffle
+    )
+
+
+def _limits(desk: Desk) -> Limits:
+    return changed_limits(desk.bench.command.wall_s)
+
+
+def _judge_ablated(
+    feature: Feature, runs: list[SuiteRun], *, baseline: Baseline
+) -> Reject | None:
+    last = runs[-1].finished
+    if last.limit is not None:
+        detail = f"the ablated suite went over its limit of {last.limit} after {last.wall_s:.0f} s"
+        return Reject(stage="validation", reason=last.limit, detail=detail)
+    whole = outcomes_of(runs[0], baseline.passing)
+    survivors = [key for key in feature.tests if whole[key] not in BROKEN]
+    if survivors:
+        first = f"{survivors[0]}: {whole[survivors[0]]}"
+        detail = f"{len(survivors)} of {len(feature.tests)} targets do not break: {first}"
+        return Reject(stage="validation", reason="target_survives", detail=detail)
+    targets = set(feature.tests)
+    others = [key for key in baseline.passing if key not in targets and whole[key] != "passed"]
+    if others:
+        detail = f"{len(others)} other tests break: {others[0]}: {whole[others[0]]}"
+        return Reject(stage="validation", reason="others_break", detail=detail)
+    for run in runs[1:]:
+        again = outcomes_of(run, feature.tests)
+        survivors = [key for key, outcome in again.items() if outcome not in BROKEN]
+        if survivors:
+            detail = f"{len(survivors)} targets do not break when repeated: {survivors[0]}"
+            return Reject(stage="validation", reason="flaky_target", detail=detail)
+    return None
+
+
+def _judge_gold(deletion: Deletion, *, baseline: Baseline, desk: Desk) -> Reject | None:
+    snapshot = read_tree(desk.tree)
+    ablated = apply_changes(snapshot, apply_patch(snapshot, deletion.patch))
+    restored = apply_changes(ablated, apply_patch(ablated, deletion.gold_patch))
+    if graded_tree(snapshot, restored) != snapshot:
+        detail = "the gold patch does not give back the Snapshot byte for byte"
+        return Reject(stage="validation", reason="not_restored", detail=detail)
+    result = grade_patch(deletion.gold_patch, deletion=deletion, ids=baseline.passing, desk=desk)
+    if result.verdict != "solved":
+        return Reject(stage="validation", reason="not_restored", detail=result.detail)
+    return None
+
+
+def _fail_to_pass(feature: Feature, run: SuiteRun) -> tuple[FailToPass, ...]:
+    outcomes = outcomes_of(run, feature.tests)
+    return tuple(
+        FailToPass(
+            id=key,
+            ablated=outcomes[key],
+            symptom=run.symptom(key),
+        )
+        for key in feature.tests
+    )
+
+
+def count_run(tree: str, outcomes: dict[str, Outcome]) -> TestRun:
+    """Count the outcomes of the ids that a verdict rests on."""
+    values = list(outcomes.values())
+    return TestRun(
+        tree=tree,
+        num_passed=values.count("passed"),
+        num_failed=values.count("failed"),
+        num_error=values.count("error"),
+        num_missing=len(values) - sum(map(values.count, ("passed", "failed", "error"))),
+    )
