@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline.commands.bench import bench
 from pipeline.commands.doctor import doctor
 from pipeline.commands.generate import generate
 from pipeline.commands.inspect import inspect
@@ -19,7 +20,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer's callback
+def _print_version(is_wanted: bool) -> None:
     if is_wanted:
         typer.echo(f"regrow {version('regrow')}")
         raise typer.Exit
@@ -29,12 +30,15 @@ def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  Typer's callback
 def _root(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Make coding tasks by deleting features from real repositories."""
 
 
+app.command()(bench)
 app.command()(doctor)
 app.command()(generate)
 app.command()(inspect)

@@ -11,6 +11,7 @@ from pipeline.task.record import (
     QuarantineReason,
     Reject,
     Repo,
+    TestOutcome,
 )
 from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
 
@@ -100,7 +101,7 @@ def combine(runs: list[SuiteRun]) -> Baseline:
     )
 
 
-def _outcome(table: dict, key: str) -> Outcome:
+def _outcome(table: dict[str, TestOutcome], key: str) -> Outcome:
     return table[key].outcome if key in table else "missing"
 
 

@@ -50,7 +50,7 @@ def checkout(source: Source, folder: Path) -> str | Reject:
     command.init("--quiet", "--template=")
     try:
         command.ls_remote("--quiet", source.location, "HEAD", kill_after_timeout=TIMEOUT_S)
-    except git.GitCommandError as error:
+    except (git.GitCommandError, git.UnsafeProtocolError) as error:
         return _reject("unreachable", f"{source.location}: {_last_line(error)}")
     try:
         _fetch(command, source)
@@ -101,10 +101,11 @@ def _missing(command: git.Git, folder: Path) -> list[str]:
     ]
 
 
-def _last_line(error: git.GitCommandError) -> str:
+def _last_line(error: git.GitError) -> str:
     """Return what git said last, without GitPython's frame around it."""
-    lines = str(error.stderr).strip().removeprefix("stderr:").strip(" '\n").splitlines()
-    return lines[-1].strip() if lines else f"git ended with {error.status}"
+    said = str(error.stderr if isinstance(error, git.GitCommandError) else error)
+    lines = said.strip().removeprefix("stderr:").strip(" '\n").splitlines()
+    return lines[-1].strip() if lines else "git failed and said nothing"
 
 
 def _reject(reason: str, detail: str) -> Reject:

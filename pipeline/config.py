@@ -37,9 +37,7 @@ class Settings:
     @property
     def folders(self) -> Folders:
         """Where the run keeps things."""
-        return Folders(
-            run=self.out, cache=self.cache, index=self.index, scratch=self.out / "work"
-        )
+        return Folders(run=self.out, cache=self.cache, index=self.index, scratch=self.out / "work")
 
 
 @cache

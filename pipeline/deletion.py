@@ -64,10 +64,8 @@ def make_deletion(before: dict[str, bytes], changes: Changes, *, plan: Plan) -> 
     )
 
 
-def delete(
-    feature: Feature, plan: Plan, *, baseline: Baseline, modules: tuple[str, ...]
-) -> Script:
-    """Work as an agent does: look around, edit, check that all imports and collects, run the tests."""
+def delete(feature: Feature, plan: Plan, *, baseline: Baseline, modules: tuple[str, ...]) -> Script:
+    """Work as an agent does: look around, edit, check imports and collection, run the tests."""
     symbol = feature.symbols[0]
     thought = f"Where is {symbol.name} defined, imported and exported?"
     yield Call(thought=thought, tool="search", arguments={"text": symbol.name})
@@ -145,12 +143,14 @@ def _run_targets(feature: Feature) -> Generator[Call, Answer, Done]:
         tool="run_tests",
         arguments={"ids": list(feature.tests)},
     )
-    passed = [] if answer.run is None else [
-        outcome.id for outcome in answer.run.outcomes if outcome.outcome == "passed"
-    ]
+    passed = (
+        []
+        if answer.run is None
+        else [outcome.id for outcome in answer.run.outcomes if outcome.outcome == "passed"]
+    )
     if passed:
         detail = f"{len(passed)} of {len(feature.tests)} targets still pass, first: {passed[0]}"
-        return Done(reason="nothing_broke", detail=detail)
+        return Done(reason="target_survives", detail=detail)
     return Done(reason="", detail="")
 
 

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -12,17 +12,19 @@ from pipeline.done import DoneStore
 from pipeline.index import IndexUnreachableError
 from pipeline.make import Made, make_slot
 from pipeline.prepare import Prepared, prepare_repo
-from pipeline.uv import InstallError
 from pipeline.sandbox.choose import open_sandbox
-from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError, SandboxStoppedError
+from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.task.record import Reject, Repo, content_id
 from pipeline.task.schema import from_row, to_row
+from pipeline.uv import InstallError
 
 Status = Literal["ok", "rejected", "error"]
 
 # The machine may recover: a unit that failed through no fault of its own is tried again.
 ATTEMPTS = 3
 PAUSE_S = 1.0
+
+BROKEN_MACHINE = (SandboxBrokenError, IndexUnreachableError, InstallError, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,12 @@ class Factory:
         if isinstance(result, Reject):
             # An index or a host that does not answer today may answer tomorrow.
             again = result.reason == "unreachable"
-            return {"status": "rejected", "repo": repo.name, "reject": asdict(result), "again": again}
+            return {
+                "status": "rejected",
+                "repo": repo.name,
+                "reject": asdict(result),
+                "again": again,
+            }
         return {"status": "ok", "repo": repo.name, "prepared": to_row(result)}
 
     def read_prepared(self, key: str) -> Prepared | Reject:
@@ -96,8 +103,8 @@ class Factory:
         record = self.done.get(key)
         assert record is not None, key
         if record["status"] == "rejected":
-            return Reject(**record["reject"])
-        return from_row(Prepared, record["prepared"])
+            return from_row(Reject, _part(record, "reject"))
+        return from_row(Prepared, _part(record, "prepared"))
 
     def slots(self, prepared: Envelope) -> Iterator[Envelope]:
         """Yield the slots of a prepared Repo; none for a rejected one."""
@@ -135,26 +142,34 @@ class Factory:
         """Return what a `make` record holds."""
         record = self.done.get(key)
         assert record is not None, key
-        return from_row(Made, record["made"])
+        return from_row(Made, _part(record, "made"))
 
     def _settle(self, blank: Envelope, work: Callable[[], dict[str, object]]) -> Envelope:
         """Look the unit up, else do it and keep its record; a broken machine is an `error`."""
         record = self.done.get(blank.key)
         if record is None or record.get("again"):
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    record = work()
-                    self.done.put(blank.key, record)
-                    break
-                except SandboxStoppedError:
-                    raise
-                except (SandboxBrokenError, IndexUnreachableError, InstallError, OSError) as error:
-                    if attempt == ATTEMPTS:
-                        detail = f"{type(error).__name__}: {error}"
-                        return Envelope(**{**asdict(blank), "status": "error", "detail": detail})
-                    time.sleep(PAUSE_S * attempt)
-        assert record is not None
-        return Envelope(**{**asdict(blank), "status": record["status"]})
+            try:
+                record = _try_again(work)
+                self.done.put(blank.key, record)
+            except BROKEN_MACHINE as error:
+                return replace(blank, status="error", detail=f"{type(error).__name__}: {error}")
+        return replace(blank, status="rejected" if record["status"] == "rejected" else "ok")
+
+
+def _try_again(work: Callable[[], dict[str, object]]) -> dict[str, object]:
+    """Do a unit's work; a machine that failed is given time and tried again."""
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return work()
+        except BROKEN_MACHINE:
+            time.sleep(PAUSE_S * attempt)
+    return work()
+
+
+def _part(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    part = record[name]
+    assert isinstance(part, dict), name
+    return part
 
 
 @cache

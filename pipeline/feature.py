@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from pipeline.language.python.references import ReferenceIndex, index_tree
-from pipeline.language.python.usage import is_used_elsewhere
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
+from pipeline.language.python.usage import is_used_elsewhere
 from pipeline.task.record import Baseline, Feature, Reject, content_id
 from pipeline.trace import Trace
 
@@ -77,20 +77,25 @@ def _judge(
         return _reject("too_small", f"{definition.num_body_lines} lines of code")
     names = _functions_of(definition, trace)
     tests = _tests_of(names, trace, order=baseline.passing)
-    if not tests:
-        return _reject("no_test_reaches_it", "no test of the baseline enters it")
     if any(name in trace.early for name in names):
         return _reject("reached_at_import", "runs while modules are imported or tests collected")
-    share = len(tests) / len(baseline.passing)
+    refused = _judge_tests(tests, num_baseline=len(baseline.passing))
+    if refused is not None:
+        return refused
+    used = is_used_elsewhere(definition, index, within_package=package)
+    return _reject("used_elsewhere", used) if used else tests
+
+
+def _judge_tests(tests: tuple[str, ...], *, num_baseline: int) -> Reject | None:
+    if not tests:
+        return _reject("no_test_reaches_it", "no test of the baseline enters it")
+    share = len(tests) / num_baseline
     if share > MAX_REACHED_SHARE:
         return _reject("reached_by_too_many_tests", f"{share:.0%} of the tests enter it")
     if not name_group(tests):
         num_files = len({key.split("::")[0] for key in tests})
         return _reject("no_nameable_group", f"its {len(tests)} tests stand in {num_files} files")
-    used = is_used_elsewhere(definition, index, within_package=package)
-    if used:
-        return _reject("used_elsewhere", used)
-    return tests
+    return None
 
 
 def _reject(reason: str, detail: str) -> Reject:

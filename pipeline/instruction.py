@@ -53,7 +53,7 @@ def list_styles() -> list[str]:
 
 
 def find_code(text: str, body_lines: Sequence[str]) -> str:
-    """Return the first telling line of code that stands in a text, white space aside; else empty."""
+    """Return the first telling line that stands in a text, white space aside; else empty."""
     squeezed = "".join(text.split())
     for line in body_lines:
         telling = "".join(line.split())

@@ -128,7 +128,10 @@ def plan_feature(feature: Feature, library: Library) -> Plan | Reject:
     """Decide what goes with a Feature's symbols."""
     definitions = [library.index.definitions[it.path, it.qualname] for it in feature.symbols]
     plan = plan_deletion(
-        definitions, library.sources, library.index, is_package_file=library.package_of(feature).__contains__
+        definitions,
+        library.sources,
+        library.index,
+        is_package_file=library.package_of(feature).__contains__,
     )
     if isinstance(plan, str):
         reason, _, detail = plan.partition(": ")

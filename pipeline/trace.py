@@ -41,7 +41,9 @@ def trace_suite(repo: Repo, *, baseline: Baseline, desk: Desk) -> Trace | Reject
     passed = {outcome.id for outcome in run.outcomes if outcome.outcome == "passed"}
     differing = [key for key in baseline.passing if key not in passed]
     if len(differing) > MAX_DIFFERING_SHARE * len(baseline.passing):
-        detail = f"{len(differing)} of {len(baseline.passing)} tests fail while traced: {differing[0]}"
+        detail = (
+            f"{len(differing)} of {len(baseline.passing)} tests fail while traced: {differing[0]}"
+        )
         return Reject(stage="trace", reason="differs", detail=detail)
     if run.trace is None or not any(run.trace.reached.values()):
         return Reject(stage="trace", reason="empty", detail="no test enters a traced function")

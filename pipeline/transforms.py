@@ -93,7 +93,7 @@ class InWindow(beam.DoFn):
         """Wait for the rest of the bundle."""
         while self.running:
             for text in self._ended():
-                yield WindowedValue(text, GlobalWindow().max_timestamp(), [GlobalWindow()])
+                yield WindowedValue(text, GlobalWindow().max_timestamp(), (GlobalWindow(),))
 
     def _ended(self) -> list[str]:
         done, self.running = wait(self.running, return_when=FIRST_COMPLETED)

@@ -114,5 +114,6 @@ def _made(folder: Path) -> Path:
 def _gist(said: str) -> str:
     """Put uv's error on one line, its cause first: that is where the packages are named."""
     words = " ".join(said.split())
-    cause = words.find("Because ")
-    return (words[cause:] if cause >= 0 else words.removeprefix("error: "))[:MAX_DETAIL]
+    for start in ("Because ", "error: "):
+        words = words[max(words.find(start), 0) :]
+    return words.removeprefix("error: ")[:MAX_DETAIL]

@@ -18,6 +18,7 @@ from pipeline.task.record import (
     Outcome,
     Reject,
     TestRun,
+    TreeName,
 )
 from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
 from pipeline.task.tree import apply_changes, changed_tree, read_tree
@@ -32,11 +33,11 @@ BROKEN: frozenset[Outcome] = frozenset({"failed", "error", "missing"})
 def validate(
     feature: Feature, deletion: Deletion, *, baseline: Baseline, desk: Desk
 ) -> Evidence | Reject:
-    """Prove that exactly the Feature's tests break with the Deletion, and that undoing it cures all.
+    """Prove that exactly the Feature's tests break by the Deletion, and that undoing it cures all.
 
     Valid means: on the ablated tree each target fails, errs or is gone, three times out of three,
-    and each other test of the Baseline passes; the gold patch gives back the Snapshot byte for byte,
-    and there every test of the Baseline passes again.
+    and each other test of the Baseline passes; the gold patch gives back the Snapshot byte for
+    byte, and there every test of the Baseline passes again.
     """
     runs = _run_ablated(feature, deletion, desk=desk)
     reject = _judge_ablated(feature, runs, baseline=baseline) or _judge_gold(
@@ -64,9 +65,7 @@ def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[Su
     snapshot = read_tree(desk.tree)
     changes = apply_patch(snapshot, deletion.patch)
     runs: list[SuiteRun] = []
-    with changed_tree(
-        desk.tree, changes, scratch=desk.scratch, sandbox=desk.sandbox
-    ) as folder:
+    with changed_tree(desk.tree, changes, scratch=desk.scratch, sandbox=desk.sandbox) as folder:
         for request in requests:
             run = run_suite(
                 desk.sandbox,
@@ -82,18 +81,14 @@ def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[Su
 
 
 def _narrow(request: SuiteRequest, feature: Feature) -> SuiteRequest:
-    return SuiteRequest(
-        ids=feature.tests, hash_seed=request.hash_seed, shuffle=request.shuffle
-    )
+    return SuiteRequest(ids=feature.tests, hash_seed=request.hash_seed, shuffle=request.shuffle)
 
 
 def _limits(desk: Desk) -> Limits:
     return changed_limits(desk.bench.command.wall_s)
 
 
-def _judge_ablated(
-    feature: Feature, runs: list[SuiteRun], *, baseline: Baseline
-) -> Reject | None:
+def _judge_ablated(feature: Feature, runs: list[SuiteRun], *, baseline: Baseline) -> Reject | None:
     last = runs[-1].finished
     if last.limit is not None:
         detail = f"the ablated suite went over its limit of {last.limit} after {last.wall_s:.0f} s"
@@ -143,7 +138,7 @@ def _fail_to_pass(feature: Feature, run: SuiteRun) -> tuple[FailToPass, ...]:
     )
 
 
-def count_run(tree: str, outcomes: dict[str, Outcome]) -> TestRun:
+def count_run(tree: TreeName, outcomes: dict[str, Outcome]) -> TestRun:
     """Count the outcomes of the ids that a verdict rests on."""
     values = list(outcomes.values())
     return TestRun(
@@ -151,5 +146,5 @@ def count_run(tree: str, outcomes: dict[str, Outcome]) -> TestRun:
         num_passed=values.count("passed"),
         num_failed=values.count("failed"),
         num_error=values.count("error"),
-        num_missing=len(values) - sum(map(values.count, ("passed", "failed", "error"))),
+        num_missing=sum(value not in {"passed", "failed", "error"} for value in values),
     )

@@ -1,4 +1,4 @@
-"""Check Tasks from their shards and Snapshots alone: the gold patch must solve, the empty one not."""
+"""Check Tasks from shards and Snapshots alone: the gold patch must solve, the empty one not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

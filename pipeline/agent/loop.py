@@ -45,7 +45,8 @@ class ScriptedPolicy:
         try:
             return next(self._script) if answer is None else self._script.send(answer)
         except StopIteration as stop:
-            return stop.value
+            last: Done = stop.value
+            return last
 
 
 def run_agent(

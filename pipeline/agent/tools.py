@@ -1,6 +1,7 @@
 """The tools an agent has in a sandbox: list, search, read, edit, write, run tests."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Answer:
 
 
 class Workbench:
-    """Owns an agent's work tree: each call runs in a sandbox over it, edits stay, test runs do not."""
+    """Owns an agent's work tree: calls run in a sandbox over it, edits stay, test runs do not."""
 
     def __init__(self, tree: Path, *, bench: Bench, sandbox: Sandbox, limits: Limits) -> None:
         self.tree = tree
@@ -64,7 +65,7 @@ class Workbench:
         if call.tool in FILE_TOOLS:
             return self._use_files(call)
         if call.tool == "run_tests":
-            return self._run_tests(**call.arguments)
+            return self._run_tests(call.arguments)
         known = ", ".join((*FILE_TOOLS, "run_tests"))
         return Answer(ok=False, output=f"there is no tool {call.tool!r}, there are {known}")
 
@@ -91,14 +92,20 @@ class Workbench:
             answer = json.loads(finished.results)
         except ValueError:
             last = finished.output.decode("utf-8", "replace")[-300:]
-            return Answer(ok=False, output=f"the call died with status {finished.exit_code}: {last}")
+            return Answer(
+                ok=False, output=f"the call died with status {finished.exit_code}: {last}"
+            )
         return Answer(ok=answer["ok"], output=answer["output"])
 
-    def _run_tests(
-        self, ids: list[str] | None = None, *, collect_only: bool = False
-    ) -> Answer:
+    def _run_tests(self, arguments: Mapping[str, object]) -> Answer:
+        ids = arguments.get("ids")
+        if unknown := sorted(arguments.keys() - {"ids", "collect_only"}):
+            return Answer(ok=False, output=f"run_tests takes `ids`, `collect_only`, not {unknown}")
+        if ids is not None and not isinstance(ids, list):
+            return Answer(ok=False, output=f"`ids` is {ids!r}, expected a list of test ids")
         request = SuiteRequest(
-            ids=None if ids is None else tuple(ids), collect_only=collect_only
+            ids=None if ids is None else tuple(map(str, ids)),
+            collect_only=bool(arguments.get("collect_only", False)),
         )
         run = run_suite(
             self._sandbox,

@@ -25,7 +25,7 @@ MIN_FREE_BYTES = 2 * 2**30
 class Finding:
     """One thing that was looked at.
 
-    Example: `Finding(what="sandbox bubblewrap", works=True, is_needed=True, detail="20 ms to start")`.
+    Example: `Finding(what="sandbox bubblewrap", works=True, is_needed=True, detail="…")`.
     """
 
     what: str

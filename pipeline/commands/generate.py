@@ -41,7 +41,9 @@ POLL_S = 0.3
 
 
 def generate(
-    manifest: Annotated[Path, typer.Argument(help="TOML file of Repos, such as repos/quickstart.toml.")],
+    manifest: Annotated[
+        Path, typer.Argument(help="TOML file of Repos, such as repos/quickstart.toml.")
+    ],
     out: Annotated[Path, typer.Option(help="Run folder; the same command resumes what is there.")],
     max_tasks: Annotated[
         int | None, typer.Option(min=1, help="Tasks wanted of each Repo; all by default.")
@@ -50,7 +52,9 @@ def generate(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
     ] = None,
-    sandbox: Annotated[SandboxName, typer.Option(help="Back end that runs untrusted code.")] = "auto",
+    sandbox: Annotated[
+        SandboxName, typer.Option(help="Back end that runs untrusted code.")
+    ] = "auto",
     agent: Annotated[AgentName, typer.Option(help="Who deletes the features.")] = "scripted",
     runner: Annotated[
         RunnerName, typer.Option(help="`laptop` is Beam in this process, `plain` a loop.")
@@ -120,7 +124,7 @@ def _run_plainly(repos: Sequence[Repo], settings: Settings) -> None:
 
 
 def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -> None:
-    """Run in a thread, so that this one can draw and be interrupted; end the command when stopped."""
+    """Run in a thread, so that this one can draw and be interrupted; end when stopped."""
     stopped = threading.Event()
     failures: list[BaseException] = []
 
@@ -179,7 +183,11 @@ def _finalise(repos: Sequence[Repo], factory: Factory) -> Outcome:
 def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:
     funnel = count_funnel(outcome.tasks, outcome.rejects)
     if as_json:
-        print_json({"out": str(settings.out), "num_tasks": len(outcome.tasks), "funnel": funnel_json(funnel)})
+        print_json({
+            "out": str(settings.out),
+            "num_tasks": len(outcome.tasks),
+            "funnel": funnel_json(funnel),
+        })
     else:
         OUT.print(funnel_table(funnel))
         repos = len({task.repo.name for task in outcome.tasks})

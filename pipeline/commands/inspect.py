@@ -98,7 +98,9 @@ def _show_evidence(task: Task) -> None:
     OUT.print(Rule("evidence", align="left"))
     rows = ((it.id, it.ablated, it.symptom) for it in targets[:MAX_TESTS])
     OUT.print(table(f"fail to pass: {len(targets)}", ("test", "ablated", "symptom"), rows))
-    OUT.print(f"pass to pass: {len(evidence.pass_to_pass)}", f"quarantined: {len(evidence.quarantined)}")
+    OUT.print(
+        f"pass to pass: {len(evidence.pass_to_pass)}", f"quarantined: {len(evidence.quarantined)}"
+    )
     runs = (
         (it.tree, it.num_passed, it.num_failed, it.num_error, it.num_missing)
         for it in evidence.runs

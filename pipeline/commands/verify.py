@@ -25,7 +25,9 @@ def verify(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
     ] = None,
-    sandbox: Annotated[SandboxName, typer.Option(help="Back end that runs untrusted code.")] = "auto",
+    sandbox: Annotated[
+        SandboxName, typer.Option(help="Back end that runs untrusted code.")
+    ] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Grade every task with the gold and the empty patch; fail if any grade is wrong."""
@@ -71,8 +73,18 @@ def _share(checks: Iterable[Check], solver: str) -> float:
 
 def _show(checks: list[Check], wrong: list[Check]) -> None:
     rows = [
-        ("gold", "solved", sum(it.solver == "gold" for it in checks), f"{_share(checks, 'gold'):.0%}"),
-        ("empty", "unsolved", sum(it.solver == "empty" for it in checks), f"{_share(checks, 'empty'):.0%}"),
+        (
+            "gold",
+            "solved",
+            sum(it.solver == "gold" for it in checks),
+            f"{_share(checks, 'gold'):.0%}",
+        ),
+        (
+            "empty",
+            "unsolved",
+            sum(it.solver == "empty" for it in checks),
+            f"{_share(checks, 'empty'):.0%}",
+        ),
     ]
     OUT.print(table("", ("patch", "must be", "tasks", "right"), rows))
     for check in wrong:

@@ -43,7 +43,6 @@ class Bubblewrap:
     def __init__(self, bwrap: Path) -> None:
         self._bwrap = bwrap
         self._is_root = os.geteuid() == 0
-        self._system = view.system_arguments()
         self._filter = seccomp.program(platform.machine())
         # Guards the two below.
         self._lock = threading.Lock()
@@ -88,8 +87,8 @@ class Bubblewrap:
                 raise SandboxStoppedError("the sandbox was stopped")
 
     def _run(self, job: Job) -> Finished:
-        began_s = time.monotonic()
         with Watch(job) as watch, Channels(job) as channels:
+            began_s = time.monotonic()
             with self._started(job, channels) as running:
                 limit = _supervise(job, running, channels, watch, began_s=began_s)
             channels.drain()
@@ -126,7 +125,7 @@ class Bubblewrap:
         with _memory_file(self._filter) as rules, _memory_file(self._plan(job)) as plan:
             descriptors = [str(fd) for fd in (plan, status, results)]
             launcher = [view.base_python(), "-I", "-S", view.LAUNCHER, *descriptors]
-            arguments = [*self._system, *view.job_arguments(job), "--seccomp", str(rules)]
+            arguments = [*view.arguments(job), "--seccomp", str(rules)]
             return process.start(
                 [str(self._bwrap), *arguments, "--", *launcher],
                 as_root=self._is_root,

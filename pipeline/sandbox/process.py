@@ -30,7 +30,7 @@ class Process:
     def __init__(self, bwrap: "subprocess.Popen[bytes]") -> None:
         self._bwrap = bwrap
         # Readable once bwrap has ended.
-        self.ended_fd = os.pidfd_open(bwrap.pid)
+        self.ended_fd = _pidfd(bwrap)
         self._first_fd: int | None = None
         # The folder in /proc of the first process inside; nothing before bwrap has made it.
         self.proc_fd: int | None = None
@@ -127,6 +127,16 @@ def _arguments(info: int, gate: int | None) -> list[str]:
     for capability in _CAPABILITIES:
         arguments += ["--cap-add", capability]
     return [*arguments, "--userns-block-fd", str(gate)]
+
+
+def _pidfd(bwrap: "subprocess.Popen[bytes]") -> int:
+    """Return a handle to wait by; without one nobody could watch the job, so it may not run."""
+    try:
+        return os.pidfd_open(bwrap.pid)
+    except OSError:
+        bwrap.kill()
+        bwrap.wait()
+        raise
 
 
 def _first_pid(info: int) -> int | None:

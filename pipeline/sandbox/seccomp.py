@@ -2,8 +2,9 @@
 
 Namespaces and limits leave gaps that only a filter closes: a nested user namespace may mount a
 tmpfs that nobody measures, a memfd or System V segment is memory that no process is charged for,
-keyrings are shared between sandboxes. Filtered calls fail as on a kernel that lacks them, so
-libraries fall back. The format is classic BPF over `struct seccomp_data` (seccomp(2)).
+keyrings are shared between sandboxes, and the launcher's limits may be lowered by its own user.
+Most calls fail as on a kernel that lacks them, so that libraries fall back. The format is classic
+BPF over `struct seccomp_data` (seccomp(2)).
 """
 
 import errno
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 # Every CLONE_NEW* flag of `linux/sched.h` that fits clone's first argument.
 _NEW_NAMESPACE = 0x7E020000
+_LAUNCHER_PID = 1
 # Offsets in `struct seccomp_data`: number, architecture, low half of the first argument.
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 # Numbers from here on are the x32 flavour of x86-64; no other architecture has any so high.
@@ -32,8 +34,10 @@ class Machine:
 
     # AUDIT_ARCH_* of `linux/audit.h`.
     architecture: int
-    # Number of `clone`.
+    # Number of `clone`, which is refused when it would make a namespace.
     clone: int
+    # Number of `prlimit64`, which is refused for the launcher.
+    prlimit: int
     # Numbers of calls that are refused as not permitted: unshare, setns.
     forbidden: tuple[int, ...]
     # Numbers of calls that seem not to exist: clone3 (its flags cannot be read by a filter),
@@ -46,12 +50,14 @@ MACHINES = {
     "x86_64": Machine(
         architecture=0xC000003E,
         clone=56,
+        prlimit=302,
         forbidden=(272, 308),
         absent=(435, 319, 447, 29, 248, 249, 250, 321, 298, 323, 425),
     ),
     "aarch64": Machine(
         architecture=0xC00000B7,
         clone=220,
+        prlimit=261,
         forbidden=(97, 268),
         absent=(435, 279, 447, 194, 217, 218, 219, 280, 241, 282, 425),
     ),
@@ -77,9 +83,14 @@ def program(machine: str) -> bytes:
         _step(_RETURN, absent),
         *_answer(calls.absent, absent),
         *_answer(calls.forbidden, forbidden),
-        _step(_IF_EQUAL, calls.clone, skip_else=3),
+        _step(_IF_EQUAL, calls.clone, skip_else=4),
         _step(_LOAD, _ARGUMENT),
         _step(_IF_ANY_BIT, _NEW_NAMESPACE, skip_else=1),
+        _step(_RETURN, forbidden),
+        _step(_RETURN, _ALLOW),
+        _step(_IF_EQUAL, calls.prlimit, skip_else=3),
+        _step(_LOAD, _ARGUMENT),
+        _step(_IF_EQUAL, _LAUNCHER_PID, skip_else=1),
         _step(_RETURN, forbidden),
         _step(_RETURN, _ALLOW),
     ]

@@ -32,24 +32,22 @@ def _adopt(path: str, found: os.stat_result, owner: int | None) -> None:
     if is_folder or stat.S_ISREG(found.st_mode):
         may_enter = is_folder or found.st_mode & 0o111
         needed = 0o700 if may_enter else 0o600
-        Path(path).chmod(stat.S_IMODE(found.st_mode) & 0o1777 | needed)
+        mode = stat.S_IMODE(found.st_mode) & 0o1777 | needed
+        if mode != stat.S_IMODE(found.st_mode):
+            Path(path).chmod(mode)
 
 
-def used_bytes(folder: Path, *, enough: float) -> float:
-    """Return the bytes on disk of all in a folder, or something above `enough` once it is more.
+def sizes(folder: Path) -> Iterator[float]:
+    """Yield the bytes on disk of everything below a folder, one by one.
 
     What cannot be looked into counts as infinite, lest it be a hiding place.
     """
-    total = 0.0
     try:
         for entry in entries(folder):
             with contextlib.suppress(FileNotFoundError):
-                total += _ENTRY_BYTES + entry.stat(follow_symlinks=False).st_blocks * 512
-            if total > enough:
-                break
+                yield _ENTRY_BYTES + entry.stat(follow_symlinks=False).st_blocks * 512
     except OSError:
-        return math.inf
-    return total
+        yield math.inf
 
 
 def entries(folder: Path) -> Iterator["os.DirEntry[str]"]:

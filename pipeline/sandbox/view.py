@@ -1,5 +1,6 @@
 """Spell out as bwrap's arguments what a job sees of the file system."""
 
+import functools
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -26,6 +27,7 @@ _HOST_ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
+_SYSTEM_PREFIXES = (Path("/usr"), Path("/usr/local"))
 # Below an interpreter's prefix: copies of packages that may hold what a Deletion took away.
 _COPIES = (
     "lib*/python3*/site-packages",
@@ -45,6 +47,8 @@ def check_job(job: Job) -> None:
     """Raise `ValueError` for a job that no sandbox can make sense of."""
     if not job.command:
         raise ValueError("expected a command, got none")
+    if "\0" in "".join((*job.command, *map("".join, job.variables), job.workdir)):
+        raise ValueError("expected texts without NUL in a job's command, variables and workdir")
     if not job.workdir.startswith("/"):
         raise ValueError(f"expected an absolute workdir, got {job.workdir!r}")
     for name, _ in job.variables:
@@ -66,9 +70,18 @@ def _check_mount(mount: Mount) -> None:
         raise ValueError(f"expected a target that is not the sandbox's own, got {mount.target!r}")
 
 
-def system_arguments() -> list[str]:
-    """Return the arguments that are the same for every job: system, interpreter, /etc, /dev."""
-    base = Path(sys.base_prefix)
+def arguments(job: Job) -> list[str]:
+    """Return the arguments for what a job sees; later ones cover what earlier ones show."""
+    arguments = [*_system(), *_temporary_folders(job.limits.disk_bytes), *_interpreter()]
+    for mount in job.mounts:
+        arguments += [*_parents(mount.target), *_mount(mount)]
+    # The tmpfs of the root, and that of /dev, are writable for a job that owns its namespace.
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+@functools.cache
+def _system() -> tuple[str, ...]:
+    """Return the arguments for programs and libraries, devices, and a small /etc."""
     arguments = [*_system_folders(), "--proc", "/proc", "--dev", "/dev"]
     for name in ("/etc", "/home", "/run", "/run/regrow", "/var"):
         arguments += ["--dir", name]
@@ -78,11 +91,9 @@ def system_arguments() -> list[str]:
         arguments += ["--ro-bind", str(_INSIDE / "etc" / name), f"/etc/{name}"]
     arguments += ["--ro-bind", str(_INSIDE / "launch.py"), LAUNCHER]
     arguments += ["--symlink", "/tmp", "/var/tmp"]
-    if not base.is_relative_to("/usr"):
-        arguments += [*_parents(str(base)), "--ro-bind", str(base), str(base)]
-    for prefix in dict.fromkeys((Path("/usr"), Path("/usr/local"), base)):
+    for prefix in _SYSTEM_PREFIXES:
         arguments += _masks(prefix, target=str(prefix))
-    return arguments
+    return tuple(arguments)
 
 
 def _system_folders() -> list[str]:
@@ -97,16 +108,24 @@ def _system_folders() -> list[str]:
     return arguments
 
 
-def job_arguments(job: Job) -> list[str]:
-    """Return the arguments for one job: temporary folders, its mounts, everything else sealed."""
-    size = str(job.limits.disk_bytes + _SLACK_BYTES)
+def _temporary_folders(size_bytes: int) -> list[str]:
+    """Return the arguments for the folders that vanish with the job."""
+    size = str(size_bytes + _SLACK_BYTES)
     arguments = []
     for folder, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (HOME, "0755")):
         arguments += ["--perms", mode, "--size", size, "--tmpfs", folder]
-    for mount in job.mounts:
-        arguments += [*_parents(mount.target), *_mount(mount)]
-    # The tmpfs of the root, and that of /dev, are writable for a job that owns its namespace.
-    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
+    return arguments
+
+
+@functools.cache
+def _interpreter() -> tuple[str, ...]:
+    """Return the arguments for the driver's interpreter, wherever it is."""
+    base = Path(sys.base_prefix)
+    if base in _SYSTEM_PREFIXES:
+        return ()
+    if base.is_relative_to("/usr"):
+        return tuple(_masks(base, target=str(base)))
+    return (*_parents(str(base)), *_mount(Mount(source=base, target=str(base))))
 
 
 def _mount(mount: Mount) -> list[str]:
@@ -133,8 +152,9 @@ def _parents(target: str) -> list[str]:
 def _masks(prefix: Path, *, target: str) -> list[str]:
     """Return the arguments that put empty folders over the copies of packages below a prefix."""
     arguments = []
-    copies = {copy.resolve(): copy for pattern in _COPIES for copy in sorted(prefix.glob(pattern))}
-    for copy in copies.values():
-        place = str(PurePosixPath(target) / copy.relative_to(prefix))
+    real = prefix.resolve()
+    copies = {copy.resolve() for pattern in _COPIES for copy in prefix.glob(pattern)}
+    for copy in sorted(copy for copy in copies if copy.is_relative_to(real)):
+        place = str(PurePosixPath(target) / copy.relative_to(real))
         arguments += ["--perms", "0555", "--size", "4096", "--tmpfs", place, "--remount-ro", place]
     return arguments

@@ -1,6 +1,7 @@
 """Look into a running sandbox from outside and say when it uses more than it may."""
 
 import contextlib
+import itertools
 import math
 import os
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from pipeline.sandbox.protocol import Job, LimitName, Limits
-from pipeline.sandbox.tree import used_bytes
+from pipeline.sandbox.tree import sizes
 from pipeline.sandbox.view import VOLUMES
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -17,7 +18,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _INODE_BYTES = 2**10
 # Looking takes at most one part in so many of the time.
 _REST = 10
-_MIN_TREE_REST_S = 0.5
+# A walk through a writable mount: entries at a time, and seconds between two walks.
+_WALK_STEPS = 1000
+_TREE_REST_S = 0.5
 # The launcher, which is not the job's.
 _FIRST_PID = "1"
 # A process may end while it is read.
@@ -35,9 +38,7 @@ class Watch:
     def __init__(self, job: Job) -> None:
         self._limits = job.limits
         self._folders = [
-            WrittenFolder(mount.source, limit_bytes=job.limits.disk_bytes)
-            for mount in job.mounts
-            if mount.mode == "write"
+            WrittenFolder(mount.source) for mount in job.mounts if mount.mode == "write"
         ]
         self._stack = contextlib.ExitStack()
         self._proc_fd: int | None = None
@@ -104,36 +105,47 @@ class Watch:
         return "disk" if self._disk_bytes() > limits.disk_bytes else None
 
     def _disk_bytes(self) -> float:
-        written = sum(folder.written_bytes() for folder in self._folders)
+        for folder in self._folders:
+            folder.walk_on()
+        written = sum(folder.written_bytes for folder in self._folders)
         return written + sum(map(_volume_bytes, self._volumes))
 
     def has_overfilled(self) -> bool:
-        """Return whether the job, which has ended, left too much in writable mounts."""
-        written = sum(folder.written_bytes(at_once=True) for folder in self._folders)
-        return written > self._limits.disk_bytes
+        """Return whether the job, which has ended, left too much in a writable mount."""
+        return any(folder.has_grown_beyond(self._limits.disk_bytes) for folder in self._folders)
 
 
 class WrittenFolder:
     """A writable mount, and how much it has grown."""
 
-    def __init__(self, folder: Path, *, limit_bytes: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._before_bytes = used_bytes(folder, enough=math.inf)
+        self._before_bytes = sum(sizes(folder))
         if math.isinf(self._before_bytes):
             raise ValueError(f"expected a folder that can be looked into, got {str(folder)!r}")
-        self._enough_bytes = self._before_bytes + limit_bytes
-        self._written_bytes = 0.0
-        self._next_s = time.monotonic() + _MIN_TREE_REST_S
+        # Growth in bytes as last seen.
+        self.written_bytes = 0.0
+        # When the next walk may begin, or the present one go on; what that has found so far.
+        self._next_s = time.monotonic() + _TREE_REST_S
+        self._walk = sizes(folder)
+        self._found_bytes = -self._before_bytes
 
-    def written_bytes(self, *, at_once: bool = False) -> float:
-        """Return the growth in bytes; as last seen, unless it is time for another look."""
-        began_s = time.monotonic()
-        if at_once or began_s >= self._next_s:
-            used = used_bytes(self._folder, enough=self._enough_bytes)
-            self._written_bytes = max(0.0, used - self._before_bytes)
-            now_s = time.monotonic()
-            self._next_s = now_s + max(_MIN_TREE_REST_S, _REST * (now_s - began_s))
-        return self._written_bytes
+    def walk_on(self) -> None:
+        """Take some steps of a walk through the folder, unless it is too early for another walk."""
+        if time.monotonic() < self._next_s:
+            return
+        steps = list(itertools.islice(self._walk, _WALK_STEPS))
+        self._found_bytes += sum(steps)
+        self.written_bytes = max(self.written_bytes, self._found_bytes)
+        if len(steps) < _WALK_STEPS:
+            self.written_bytes = max(0.0, self._found_bytes)
+            self._next_s = time.monotonic() + _TREE_REST_S
+            self._walk, self._found_bytes = sizes(self._folder), -self._before_bytes
+
+    def has_grown_beyond(self, limit_bytes: int) -> bool:
+        """Walk through the whole folder, or until it is clear that it has grown too much."""
+        totals = itertools.accumulate(sizes(self._folder))
+        return any(total - self._before_bytes > limit_bytes for total in totals)
 
 
 def _pids(proc_fd: int) -> list[str]:

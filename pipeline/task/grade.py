@@ -86,7 +86,7 @@ def grade_patch(patch: str, *, deletion: Deletion, ids: tuple[str, ...], desk: D
 
 
 def graded_tree(snapshot: Mapping[str, bytes], work: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the tree under test: tests and their configuration of the Snapshot, all else of `work`."""
+    """Return the tree under test: tests with their configuration of the Snapshot, else `work`."""
     tests = {path: content for path, content in snapshot.items() if is_protected(path)}
     return tests | {path: content for path, content in work.items() if not is_protected(path)}
 
@@ -106,7 +106,9 @@ def judge(run: SuiteRun, ids: tuple[str, ...], *, dropped: tuple[str, ...] = ())
     elif not run.ended:
         detail = f"pytest did not end, exit status {run.finished.exit_code}"
     elif broken:
-        detail = f"{len(broken)} of {len(ids)} tests do not pass, first: {broken[0][0]}: {broken[0][1]}"
+        detail = (
+            f"{len(broken)} of {len(ids)} tests do not pass, first: {broken[0][0]}: {broken[0][1]}"
+        )
     if detail:
         return _unsolved(detail, num_expected=len(ids), broken=broken, dropped=dropped)
     return Grade(verdict="solved", detail="", broken=(), dropped=dropped, num_expected=len(ids))

@@ -11,6 +11,7 @@ SCHEMA_VERSION = 1
 SourceKind = Literal["sdist", "git", "path"]
 SymbolKind = Literal["function", "method", "class"]
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
+TreeName = Literal["ablated", "restored"]
 QuarantineReason = Literal[
     "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id"
 ]
@@ -245,8 +246,8 @@ class Deletion:
 class TestRun:
     """Counts of one validating run; the proof is the per-id lists of the Evidence."""
 
-    # `ablated` or `restored`.
-    tree: Literal["ablated", "restored"]
+    # Which tree the suite ran on.
+    tree: TreeName
     num_passed: int
     num_failed: int
     num_error: int
@@ -390,7 +391,7 @@ REASONS: dict[str, frozenset[str]] = {
         "does_not_parse",
         "used_at_import",
         "does_not_collect",
-        "nothing_broke",
+        "target_survives",
         "out_of_turns",
     }),
     "validation": frozenset({

@@ -49,6 +49,9 @@ class SuiteRequest:
     keep_bytecode: bool = False
 
 
+WHOLE = SuiteRequest()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedFunction:
     """A function that the trace can see."""
@@ -106,8 +109,8 @@ def run_suite(
     *,
     tree: Path,
     bench: Bench,
-    request: SuiteRequest = SuiteRequest(),
-    limits: Limits = Limits(),
+    request: SuiteRequest = WHOLE,
+    limits: Limits,
     tree_mode: MountMode = "overlay",
 ) -> SuiteRun:
     """Run the suite of a tree; its files change only when `tree_mode` is `write`."""

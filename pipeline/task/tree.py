@@ -10,16 +10,23 @@ from pathlib import Path
 from pipeline.sandbox.protocol import Sandbox
 
 # What a run of the tests leaves behind; never part of a patch.
-LEFTOVERS = frozenset(
-    {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", ".git"}
-)
+LEFTOVERS = frozenset({
+    "__pycache__",
+    ".pytest_cache",
+    ".hypothesis",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".git",
+})
 
 Changes = Mapping[str, bytes | None]
 
 
 @contextmanager
-def changed_tree(base: Path, changes: Changes, *, scratch: Path, sandbox: Sandbox) -> Iterator[Path]:
-    """Give a folder that is `base` with some files replaced (None: removed) for the time of a block.
+def changed_tree(
+    base: Path, changes: Changes, *, scratch: Path, sandbox: Sandbox
+) -> Iterator[Path]:
+    """Give `base` with some files replaced (None: removed), for the time of a block.
 
     Unchanged files are hard links: the folder is for read-only and overlay mounts.
     """
@@ -88,7 +95,9 @@ def read_tree(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def changes_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, bytes | None]:
+def changes_between(
+    before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> dict[str, bytes | None]:
     """Return what turns `before` into `after`: new content by path, None for a removed file."""
     paths = sorted(before.keys() | after.keys())
     return {path: after.get(path) for path in paths if before.get(path) != after.get(path)}

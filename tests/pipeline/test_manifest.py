@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.manifest import PERMISSIVE, ManifestError, load_manifest
-from pipeline.task.record import Install, Repo, Source, TestCommand, Variable
+from pipeline.task import record
 from pipeline.toml_lines import key_lines
 
 REPOS = Path(__file__).parents[2] / "repos"
@@ -26,13 +26,13 @@ python = "3.11"
 TWO = GOOD + GOOD.replace('"toolz"', '"boltons"')
 
 
-def _load(tmp_path: Path, text: str) -> tuple[Repo, ...]:
+def _load(tmp_path: Path, text: str) -> tuple[record.Repo, ...]:
     path = tmp_path / "m.toml"
     path.write_text(text, encoding="utf-8")
     return load_manifest(path)
 
 
-def test_a_full_entry_becomes_a_repo(tmp_path):
+def test_a_full_entry_becomes_a_repo(tmp_path: Path):
     text = GOOD + (
         '[repo.install]\ngroups = ["tests"]\nextras = ["a"]\nrequirements = ["r.txt"]\n'
         'packages = ["trio>=1"]\nexclude_newer = 2025-10-17\n'
@@ -40,21 +40,21 @@ def test_a_full_entry_becomes_a_repo(tmp_path):
         'variables = { TZ = "UTC" }\n'
     )
     assert _load(tmp_path, text) == (
-        Repo(
+        record.Repo(
             name="toolz",
-            source=Source(kind="sdist", location="toolz==1.2.0", pin=SHA256),
+            source=record.Source(kind="sdist", location="toolz==1.2.0", pin=SHA256),
             licence="BSD-3-Clause",
             python="3.11",
-            install=Install(
+            install=record.Install(
                 groups=("tests",),
                 extras=("a",),
                 requirements=("r.txt",),
                 packages=("trio>=1",),
                 exclude_newer="2025-10-17",
             ),
-            test=TestCommand(
+            test=record.TestCommand(
                 args=("-o", "addopts="),
-                variables=(Variable(name="TZ", value="UTC"),),
+                variables=(record.Variable(name="TZ", value="UTC"),),
                 import_roots=("lib",),
                 wall_s=7.0,
             ),
@@ -62,13 +62,13 @@ def test_a_full_entry_becomes_a_repo(tmp_path):
     )
 
 
-def test_paths_are_relative_to_the_manifest(tmp_path):
+def test_paths_are_relative_to_the_manifest(tmp_path: Path):
     (tmp_path / "sub").mkdir()
     base = GOOD.replace(f'sdist = "toolz==1.2.0"\nsha256 = "{SHA256}"', "SOURCE")
     [folder] = _load(tmp_path, base.replace("SOURCE", 'path = "sub"'))
     [clone] = _load(tmp_path, base.replace("SOURCE", f'git = "sub"\ncommit = "{COMMIT}"'))
-    assert folder.source == Source(kind="path", location=str(tmp_path / "sub"), pin="")
-    assert clone.source == Source(kind="git", location=str(tmp_path / "sub"), pin=COMMIT)
+    assert folder.source == record.Source(kind="path", location=str(tmp_path / "sub"), pin="")
+    assert clone.source == record.Source(kind="git", location=str(tmp_path / "sub"), pin=COMMIT)
 
 
 FAULTS = [
@@ -112,7 +112,9 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("text", "line", "message"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS]
 )
-def test_a_fault_is_one_line_with_file_line_and_key(tmp_path, text, line, message):
+def test_a_fault_is_one_line_with_file_line_and_key(
+    tmp_path: Path, text: str, line: int, message: str
+):
     with pytest.raises(ManifestError) as caught:
         _load(tmp_path, text)
     said = str(caught.value)
@@ -121,13 +123,13 @@ def test_a_fault_is_one_line_with_file_line_and_key(tmp_path, text, line, messag
     assert "\n" not in said
 
 
-def test_a_refused_licence_names_the_accepted_ones(tmp_path):
+def test_a_refused_licence_names_the_accepted_ones(tmp_path: Path):
     with pytest.raises(ManifestError) as caught:
         _load(tmp_path, GOOD.replace("bsd-3-clause", "AGPL-3.0-only"))
     assert all(licence in str(caught.value) for licence in PERMISSIVE)
 
 
-def test_a_manifest_that_is_not_there_or_not_text_is_a_manifest_error(tmp_path):
+def test_a_manifest_that_is_not_there_or_not_text_is_a_manifest_error(tmp_path: Path):
     with pytest.raises(ManifestError, match=r"none\.toml: cannot be read: No such file"):
         load_manifest(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b"# ok\n# caf\xe9\n")
@@ -157,7 +159,7 @@ VALUES = st.sampled_from(['"x"', "'#'", "[1, 2]", "{ a = 1 }", '"""\n\n"""', "[\
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "'b c'", '"d.e"', "f.g"]), VALUES)))
-def test_each_key_of_any_manifest_has_the_line_it_starts_on(pairs):
+def test_each_key_of_any_manifest_has_the_line_it_starts_on(pairs: list[tuple[str, str]]):
     text, expected = "", {}
     for number, (key, value) in enumerate(pairs):
         text += f"[[t]] # {number}\n"
@@ -170,7 +172,7 @@ def test_each_key_of_any_manifest_has_the_line_it_starts_on(pairs):
 
 
 @pytest.mark.parametrize("name", ["quickstart", "python"])
-def test_the_manifests_of_this_repository_are_good(name):
+def test_the_manifests_of_this_repository_are_good(name: str):
     repos = load_manifest(REPOS / f"{name}.toml")
     assert len(repos) >= {"quickstart": 3, "python": 24}[name]
     assert all(repo.source.kind == "sdist" for repo in repos)

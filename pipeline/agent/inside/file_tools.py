@@ -1,4 +1,4 @@
-"""Serve one file-tool call inside the sandbox: JSON on standard input, JSON over the results pipe."""
+"""Serve one call of a file tool inside the sandbox: JSON in, JSON over the results pipe."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def write_text(path, text):
 
 def read_file(path, first_line=1, num_lines=0):
     """Return the text, or `num_lines` lines of it from `first_line` on."""
-    lines = read_text(path).splitlines(True)
+    lines = read_text(path).splitlines(keepends=True)
     end = first_line - 1 + num_lines if num_lines else len(lines)
     return "".join(lines[first_line - 1 : end])
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,13 +10,14 @@ from pipeline.language.python.bindings import (
     COMPREHENSIONS,
     Binding,
     Comprehension,
-    assigned_name,
     bindings_in,
     grouped,
+    has_lazy_annotations,
     import_bindings,
     is_export,
+    plain_imports,
 )
-from pipeline.language.python.symbols import Span, definitions_in, dotted
+from pipeline.language.python.symbols import constants_in, definitions_in
 from pipeline.language.python.text import parse, split_lines
 from pipeline.language.python.uses import Mention, Scan, Use, UseKind
 
@@ -38,8 +39,8 @@ def scan(path: str, source: str) -> Scan | None:
     return Scan(
         path=path,
         definitions=definitions_in(tree, path=path, lines=split_lines(source)),
-        constants=_constants(tree),
-        plain_imports=frozenset(_plain_imports(tree.body)),
+        constants=constants_in(tree),
+        plain_imports=frozenset(plain_imports(tree.body)),
         bindings=scanner.bindings,
         imports=scanner.imports,
         exports=scanner.exports,
@@ -63,7 +64,7 @@ class _Scanner:
 
     def __init__(self, *, path: str, tree: ast.Module) -> None:
         self.path = path
-        self.has_lazy_annotations = _has_lazy_annotations(tree)
+        self.has_lazy_annotations = has_lazy_annotations(tree)
         self.frames: list[_Frame] = []
         self.scope = ""
         self.kind: UseKind = "read"
@@ -293,28 +294,6 @@ class _Scanner:
         ast.Name: on_name,
         **dict.fromkeys(COMPREHENSIONS, on_comprehension),
     }
-
-
-def _has_lazy_annotations(tree: ast.Module) -> bool:
-    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
-    return any(alias.name == "annotations" for node in imports for alias in node.names)
-
-
-def _constants(tree: ast.Module) -> dict[str, Span]:
-    named = ((assigned_name(node), node) for node in tree.body)
-    return {
-        name: Span(first_line=node.lineno, last_line=node.end_lineno or node.lineno)
-        for name, node in named
-        if name
-    }
-
-
-def _plain_imports(body: Sequence[ast.stmt]) -> Iterator[int]:
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node.lineno
-        elif isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
-            yield from _plain_imports(node.body)
 
 
 def _arguments(arguments: ast.arguments) -> list[ast.arg]:

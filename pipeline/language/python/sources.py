@@ -4,12 +4,18 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.task.patch import is_protected
 
+# Folders at the top of a tree whose Python is neither package nor test.
+ASIDE = frozenset({"doc", "docs", "example", "examples", "bench", "benchmark", "benchmarks"})
+
 
 def decode_sources(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the `.py` and `.pyi` files as text; what is not UTF-8 is left out."""
+    """Return the `.py` and `.pyi` files as text; what is not UTF-8 is left out.
+
+    Documentation and examples are left out as well: no test runs them, and what they call may go.
+    """
     sources = {}
     for path, content in files.items():
-        if not path.endswith((".py", ".pyi")):
+        if not path.endswith((".py", ".pyi")) or path.split("/")[0] in ASIDE:
             continue
         try:
             sources[path] = content.decode()

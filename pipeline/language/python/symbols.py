@@ -5,7 +5,12 @@ import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.language.python.bindings import DEFINITIONS, DefinitionNode, bindings_in
+from pipeline.language.python.bindings import (
+    DEFINITIONS,
+    DefinitionNode,
+    assigned_name,
+    bindings_in,
+)
 from pipeline.language.python.text import parse, split_lines
 from pipeline.task.record import Symbol, SymbolKind
 
@@ -68,6 +73,16 @@ def definitions_in(tree: ast.Module, *, path: str, lines: Sequence[str]) -> tupl
     for owner, body in bodies.items():
         found.extend(_definitions(body, path=path, prefix=f"{owner}.", code=code))
     return tuple(sorted(found, key=lambda it: it.symbol.first_line))
+
+
+def constants_in(tree: ast.Module) -> dict[str, Span]:
+    """Return the lines of the plain assignments at the top level, by name."""
+    named = ((assigned_name(node), node) for node in tree.body)
+    return {
+        name: Span(first_line=node.lineno, last_line=node.end_lineno or node.lineno)
+        for name, node in named
+        if name
+    }
 
 
 def nodes_named(tree: ast.Module, qualname: str) -> Iterator[DefinitionNode]:

@@ -28,7 +28,7 @@ PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION_3 = 0x20080522
 # What exec may answer through no fault of the command.
-FAULTS_OF_THE_MACHINE = (errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ENFILE, errno.E2BIG)
+FAULTS_OF_THE_MACHINE = (errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.ENFILE)
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -48,7 +48,7 @@ def main(plan: int, status: int, results: int) -> None:
             os.chdir(workdir)
             variables.append(f"REGROW_RESULTS_FD={RESULTS_FD}")
             replace_with(command, variables=dict(pair.split("=", 1) for pair in variables))
-    except OSError as error:
+    except Exception as error:
         os.write(status, f"failed {error}\n".encode("utf-8", "replace"))
         os._exit(1)
     os.write(status, f"ended {os.waitstatus_to_exitcode(wait_for(child))}\n".encode())
@@ -102,7 +102,9 @@ def become_the_job(
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(kind, (most, most))
+        hard = resource.getrlimit(kind)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (least, least))
     # Python ignores these two, and what is ignored stays so across exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

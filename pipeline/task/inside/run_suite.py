@@ -1,8 +1,8 @@
 """Run pytest inside the sandbox and report each test, structured, over the results pipe.
 
 Standard input holds one JSON object:
-`args` (pytest's arguments), `ids` (run only these, null for all), `collect_only`, `shuffle` (seed or
-null), `trace` (import roots to trace, null for none).
+`args` (pytest's arguments), `ids` (run only these, null for all), `collect_only`, `shuffle` (seed
+or null), `trace` (import roots to trace, null for none).
 Each line written to the pipe is one JSON object with a `kind`.
 """
 
@@ -14,7 +14,9 @@ import sys
 sys.path.pop(0)  # this folder: nothing of ours may be importable by the tests
 sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
 
-PIPE = os.fdopen(int(os.environ.pop("REGROW_RESULTS_FD")), "w", encoding="utf-8", errors="backslashreplace")
+PIPE = os.fdopen(
+    int(os.environ.pop("REGROW_RESULTS_FD")), "w", encoding="utf-8", errors="backslashreplace"
+)
 os.set_inheritable(PIPE.fileno(), False)
 
 
@@ -49,7 +51,11 @@ class Recorder:
         if self.files is None or not os.path.isfile(str(collection_path)):
             return None
         root = str(config.rootpath)
-        return None if os.path.relpath(str(collection_path), root).replace(os.sep, "/") in self.files else True
+        return (
+            None
+            if os.path.relpath(str(collection_path), root).replace(os.sep, "/") in self.files
+            else True
+        )
 
     def pytest_make_collect_report(self, collector):
         if self.hook:
@@ -63,7 +69,11 @@ class Recorder:
 
     def collect_error(self, report):
         call = getattr(report, "call", None)
-        fields = describe(call.excinfo) if call is not None and call.excinfo else {"exception": "", "message": ""}
+        fields = (
+            describe(call.excinfo)
+            if call is not None and call.excinfo
+            else {"exception": "", "message": ""}
+        )
         emit("collect_error", path=report.nodeid, text=str(report.longrepr)[-2000:], **fields)
 
     def pytest_collection_modifyitems(self, session, config, items):
@@ -79,7 +89,7 @@ class Recorder:
 
     def shuffled(self, items):
         """Return the items with modules, then the tests of each, in a seeded order."""
-        order = random.Random(self.request["shuffle"])
+        order = random.Random(self.request["shuffle"])  # noqa: S311  an order, no secret
         modules = {}
         for item in items:
             modules.setdefault(item.nodeid.split("::")[0], []).append(item)
@@ -161,13 +171,17 @@ def mark_wrappers():
         "pytest_fixture_setup",
         "pytest_runtest_makereport",
     ):
-        setattr(Recorder, name, pytest.hookimpl(hookwrapper=True, tryfirst=True)(getattr(Recorder, name)))
+        setattr(
+            Recorder,
+            name,
+            pytest.hookimpl(hookwrapper=True, tryfirst=True)(getattr(Recorder, name)),
+        )
     Recorder.pytest_collection_modifyitems = pytest.hookimpl(hookwrapper=True, tryfirst=True)(
         Recorder.pytest_collection_modifyitems
     )
-    Recorder.pytest_collection_finish = pytest.hookimpl(trylast=True)(Recorder.pytest_collection_finish)
-    if int(pytest.__version__.split(".")[0]) < 7:
-        del Recorder.pytest_ignore_collect
+    Recorder.pytest_collection_finish = pytest.hookimpl(trylast=True)(
+        Recorder.pytest_collection_finish
+    )
     return pytest
 
 
@@ -177,7 +191,7 @@ def load_hook(roots):
     space = {"__name__": "regrow_trace_hook"}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace_hook.py")
     with open(path, encoding="utf-8") as file:
-        exec(compile(file.read(), path, "exec"), space)
+        exec(compile(file.read(), path, "exec"), space)  # noqa: S102  imported without a path
     return space["install"](roots, emit)
 
 
@@ -185,7 +199,15 @@ def main():
     request = json.load(sys.stdin)
     hook = load_hook(request["trace"])  # before pytest, which loads conftest files early
     pytest = mark_wrappers()
-    args = ["-p", "no:cacheprovider", "-p", "no:randomly", "--continue-on-collection-errors", "--tb=native", "-q"]
+    args = [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "--continue-on-collection-errors",
+        "--tb=native",
+        "-q",
+    ]
     if request["collect_only"]:
         args.append("--collect-only")
     status = pytest.main(args + request["args"], plugins=[Recorder(request, hook)])

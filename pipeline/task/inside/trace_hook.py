@@ -51,7 +51,9 @@ class Hook:
         self.emit("reached", id=name, functions=hits)
 
     def finish(self):
-        self.emit("import_time", functions=sorted(self.at_import), collection=sorted(self.at_collection))
+        self.emit(
+            "import_time", functions=sorted(self.at_import), collection=sorted(self.at_collection)
+        )
 
 
 class Marker(ast.NodeTransformer):
@@ -76,7 +78,7 @@ class Marker(ast.NodeTransformer):
         self.scope.pop()
         return node
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  named by `ast`
 
     def insert(self, first):
         for offset, node in enumerate(self.nodes):

@@ -53,7 +53,7 @@ CASES = {
         "a = 1\n\n\nb = 2\n",
     ),
     "carriage returns": (
-        "from m import (\r\n    a,\r\n    gone,\r\n)\r\n\r\ndef gone():\r\n    x = 1\r\n\r\nb = 1\r\n",
+        "from m import (\r\n    a,\r\n    gone,\r\n)\r\n\r\ndef gone():\r\n    x\r\n\r\nb = 1\r\n",
         "from m import (\r\n    a,\r\n)\r\n\r\nb = 1\r\n",
     ),
     "tabs": (
@@ -63,8 +63,8 @@ CASES = {
     "a byte order mark": ("\ufeffdef gone(): ...\nb = 'ä'\n", "\ufeffb = 'ä'\n"),
     "form feeds": ("a = 1\n\x0c\ndef gone(): ...\n\x0c\nb = 2\n", "a = 1\n\x0c\nb = 2\n"),
     "a property with its setter": (
-        "class Box:\n    @property\n    def gone(s): 1\n\n    @gone.setter\n    def gone(s, v): 2\n\n    b = 1\n",
-        "class Box:\n    b = 1\n",
+        "class Box:\n  @property\n  def gone(s): 1\n  @gone.setter\n  def gone(s): 1\n  b = 1\n",
+        "class Box:\n  b = 1\n",
     ),
     "the only method leaves pass": (
         "class Box:\n\n    # about\n    def gone(self): ...\n\nb = 1\n",

@@ -23,7 +23,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def python() -> MakeJob:
-    """Return a maker of jobs that run Python code, within five seconds unless told otherwise."""
+    """Return a maker of jobs that run Python code, within half a minute unless told otherwise."""
 
     def make(
         code: str,
@@ -39,7 +39,7 @@ def python() -> MakeJob:
             mounts=mounts,
             workdir=workdir,
             stdin=stdin,
-            limits=Limits(**{"wall_s": 5, **limits}),  # type: ignore[arg-type]
+            limits=Limits(**{"wall_s": 30, **limits}),  # type: ignore[arg-type]
         )
 
     return make

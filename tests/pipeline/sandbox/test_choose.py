@@ -1,5 +1,6 @@
 """Finding a sandbox."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,20 +18,24 @@ ROOT = Path(__file__).parents[3]
 def test_the_probe_agrees_with_opening():
     (found,) = probe()
     assert found.name == "bubblewrap"
-    try:
-        assert open_sandbox("auto").name == "bubblewrap"
-    except SandboxUnavailableError as error:
-        assert (found.works, found.detail) == (False, str(error))
-    else:
-        assert found.works
+    if found.works:
+        assert open_sandbox("auto").name == found.name
         assert 0 < found.start_s < 5
+    else:
+        with pytest.raises(SandboxUnavailableError, match=re.escape(found.detail)):
+            open_sandbox("auto")
 
 
 def test_a_missing_binary_is_said_in_one_line():
     code = "from pipeline.sandbox.choose import probe; print(*probe())"
     # Without site-packages there is no binary either.
     answer = subprocess.run(
-        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-c", code],
+        cwd=ROOT,
+        env={},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "works=False" in answer.stdout
     assert "pip install" in answer.stdout
@@ -46,8 +51,3 @@ def test_a_binary_that_fails_is_the_machines_fault():
 def test_a_machine_without_a_filter_is_refused():
     with pytest.raises(ValueError, match="riscv64"):
         seccomp.program("riscv64")
-
-
-@pytest.mark.parametrize("machine", seccomp.MACHINES)
-def test_a_filter_is_whole_steps(machine: str):
-    assert len(seccomp.program(machine)) % 8 == 0

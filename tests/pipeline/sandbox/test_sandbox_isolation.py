@@ -47,12 +47,13 @@ def test_a_job_has_no_capability_and_can_gain_none(sandbox: Sandbox):
         "libc.memfd_create(b'x', 0)",
         "libc.shmget(0, 4096, 0o1600)",
         "libc.setuid(0)",
+        "libc.prlimit(1, 0, (ctypes.c_uint64 * 2)(0, 0), None)",
         "libc.ptrace(16, 1, 0, 0)",
         "libc.mount(b'x', b'/tmp', b'tmpfs', 0, 0)",
         "libc.syscall(56, 0x10000011, 0, 0, 0, 0)",
     ],
 )
-def test_a_job_cannot_make_namespaces_or_hidden_memory(
+def test_a_job_cannot_do_what_would_take_it_out_of_sight(
     sandbox: Sandbox, python: MakeJob, call: str
 ):
     finished = sandbox.run(python(f"import ctypes; libc = ctypes.CDLL(None); print({call})"))
@@ -76,8 +77,8 @@ print(json.dumps(answers))
 def test_a_job_cannot_write_to_the_system(sandbox: Sandbox, python: MakeJob):
     code = """
 import os, sys
-folders = ["/", "/etc", "/usr", "/usr/bin", "/dev", "/run", "/run/regrow", "/home", "/var", *sys.path[1:]]
-print([folder for folder in folders if os.path.isdir(folder) and os.access(folder, os.W_OK)])
+folders = "/ /etc /usr /usr/bin /dev /run /run/regrow /home /var".split() + sys.path[1:]
+print([name for name in folders if os.path.isdir(name) and os.access(name, os.W_OK)])
 """
     assert sandbox.run(python(code)).output == b"[]\n"
 
@@ -87,9 +88,7 @@ def test_files_of_the_host_are_not_there(sandbox: Sandbox, tmp_path: Path):
     names = (
         f"/etc/shadow /etc/hostname /sys/kernel /var/lib {Path.home()}/.bashrc {tmp_path}/secret"
     )
-    finished = sandbox.run(
-        shell(f"for name in {names}; do test -e $name && echo $name; done; ls /tmp")
-    )
+    finished = sandbox.run(shell(f"for name in {names}; do test -e $name && echo $name; done"))
     assert finished.output == b""
 
 
@@ -99,7 +98,7 @@ def test_a_job_inherits_neither_descriptors_nor_variables(
     monkeypatch.setenv("TOKEN", "of the host")
     code = "import os; print(*sorted(os.environ)); print(len(os.listdir('/proc/self/fd')))"
     names, descriptors = sandbox.run(python(code)).output.decode().splitlines()
-    assert names == "HOME LANG LC_ALL PATH PWD REGROW_RESULTS_FD TMPDIR TZ".replace("PWD ", "")
+    assert names == "HOME LANG LC_ALL PATH REGROW_RESULTS_FD TMPDIR TZ"
     # The standard ones, the results, and the listing itself.
     assert int(descriptors) == 5
 
@@ -125,7 +124,7 @@ print(found, len(glob.glob("/prefix/lib/python3.12/ensurepip/*")))
 
 
 def test_what_is_written_to_an_overlay_vanishes(sandbox: Sandbox, tree: Path):
-    script = "echo after > inner/file; mv inner moved; echo new > new; cat moved/file new; id -un > /dev/null"
+    script = "echo after > inner/file; mv inner moved; echo new > new; cat moved/file new"
     mount = Mount(source=tree, target="/deep/down/work", mode="overlay")
     finished = sandbox.run(shell(f"{script}; stat -c %U .", mount, workdir="/deep/down/work"))
     assert finished.output.decode().split() == ["after", "new", "regrow"]
@@ -173,3 +172,9 @@ def test_what_a_job_has_locked_away_can_be_adopted(sandbox: Sandbox, tree: Path)
 def test_a_job_that_makes_no_sense_is_refused(sandbox: Sandbox, mount: Mount, workdir: str):
     with pytest.raises(ValueError, match="expected"):
         sandbox.run(shell("true", mount, workdir=workdir))
+
+
+def test_texts_with_nul_are_refused(sandbox: Sandbox):
+    for job in (Job(command=("a\0b",)), Job(command=("true",), variables=(("A", "b\0C=d"),))):
+        with pytest.raises(ValueError, match="NUL"):
+            sandbox.run(job)

@@ -93,6 +93,12 @@ def test_killing_everything_in_sight_ends_only_the_job(sandbox: Sandbox, python:
     assert (finished.exit_code, finished.limit) == (-9, None)
 
 
+def test_the_launcher_is_deaf_to_the_job(sandbox: Sandbox):
+    script = "for name in INT TERM HUP SEGV STOP KILL; do kill -s $name 1; done; exit 4"
+    finished = sandbox.run(Job(command=("/bin/sh", "-c", script)))
+    assert (finished.exit_code, finished.limit) == (4, None)
+
+
 def test_a_job_ends_with_its_command_and_leaves_no_process(sandbox: Sandbox):
     marker = f"left-behind-{os.getpid()}"
     script = f"setsid sh -c 'sleep 60; : {marker}' > /dev/null & exit 0"
@@ -174,13 +180,13 @@ def test_jobs_run_side_by_side(sandbox: Sandbox):
         answers = list(pool.map(sandbox.run, jobs))
     assert [int(answer.output) for answer in answers] == list(range(6))
     assert [int(answer.results) for answer in answers] == list(range(6))
-    assert time.monotonic() - began_s < 2
+    assert time.monotonic() - began_s < 2.5
 
 
 def test_the_machine_is_to_blame_when_a_job_cannot_be_set_up(sandbox: Sandbox):
     with pytest.raises(SandboxBrokenError, match="No such file"):
         sandbox.run(Job(command=("/bin/true",), workdir="/nowhere"))
-    with pytest.raises(SandboxBrokenError, match="(?i)read-only"):
+    with pytest.raises(SandboxBrokenError, match=r"[Rr]ead-only"):
         sandbox.run(Job(command=("/bin/true",), mounts=(Mount(source=ROOT, target="/usr/new"),)))
 
 

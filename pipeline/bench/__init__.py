@@ -1,0 +1,1 @@
+"""Measure what the README and the issues claim, one module a bench."""
