@@ -4,13 +4,13 @@ import contextlib
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
 from pipeline.cache import beside, publish
 from pipeline.dependencies import find_dependencies
-from pipeline.index import IndexUnreachableError, package_index
+from pipeline.index import IndexUnreachableError
 from pipeline.repo import Fetched
 from pipeline.snapshot import snapshot_tree
 from pipeline.task.record import Environment, Reject, Repo, TestCommand, content_id
@@ -28,12 +28,15 @@ __all__ = [
     "IndexUnreachableError",
     "InstallError",
     "build",
+    "digest_of",
     "find_import_roots",
     "resolve",
 ]
 
 # Part of the digest: raised when the same lock is built into another folder.
 LAYOUT = 1
+# Of a name in a file's name.
+MAX_PART = 100
 # Dependencies are never built here, since building runs their code.
 WHEELS_ONLY = ("--only-binary", ":all:")
 
@@ -51,16 +54,14 @@ class BuiltEnvironment:
     interpreter_prefix: Path
 
 
-def resolve(
-    repo: Repo, *, fetched: Fetched, cache: Path, index: str | None = None
-) -> Environment | Reject:
+def resolve(repo: Repo, *, fetched: Fetched, cache: Path, index: str) -> Environment | Reject:
     """Lock what the suite needs, as the index was on the day of the release.
 
     Args:
         repo: names the interpreter and, perhaps, the dependencies.
         fetched: the Repo's files.
         cache: where trees and wheels are kept.
-        index: URL of the package index; pip's own by default.
+        index: URL of the package index.
 
     Raises:
         IndexUnreachableError: the index did not answer.
@@ -78,7 +79,7 @@ def resolve(
     date = repo.install.exclude_newer or fetched.snapshot.released
     command = (
         *("pip", "compile", "-", "--python", str(interpreter.path)),
-        *("--default-index", index or package_index()),
+        *("--default-index", index),
         *("--generate-hashes", "--no-header", "--no-annotate", *WHEELS_ONLY),
         # uv takes a bare date in the machine's time zone.
         *("--exclude-newer", f"{date}T23:59:59Z"),
@@ -89,17 +90,28 @@ def resolve(
     lock = run_uv(command, cache=cache, reason="unresolvable", stdin=wanted)
     if isinstance(lock, Reject):
         return lock
-    lock = _without_comments(lock)
-    project, roots = fetched.project, find_import_roots(repo.test, tree)
-    return Environment(
-        digest=content_id(LAYOUT, repo.python, lock, project.metadata, project.entry_points, roots),
+    environment = Environment(
+        digest="",
         python=repo.python,
         exclude_newer=date,
         route=dependencies.route,
-        lock=lock,
-        metadata=project.metadata,
-        entry_points=project.entry_points,
-        import_roots=roots,
+        lock=_without_comments(lock),
+        metadata=fetched.project.metadata,
+        entry_points=fetched.project.entry_points,
+        import_roots=find_import_roots(repo.test, tree),
+    )
+    return replace(environment, digest=digest_of(environment))
+
+
+def digest_of(environment: Environment) -> str:
+    """Return the sha256 of everything that decides what is built."""
+    return content_id(
+        LAYOUT,
+        environment.python,
+        environment.lock,
+        environment.metadata,
+        environment.entry_points,
+        environment.import_roots,
     )
 
 
@@ -110,21 +122,22 @@ def find_import_roots(command: TestCommand, tree: Path) -> tuple[str, ...]:
     return ("src",) if any((tree / "src").rglob("*.py")) else (".",)
 
 
-def build(
-    environment: Environment, *, cache: Path, index: str | None = None
-) -> BuiltEnvironment | Reject:
+def build(environment: Environment, *, cache: Path, index: str) -> BuiltEnvironment | Reject:
     """Install a lock under `cache/environments`, once.
 
     Args:
         environment: what to build.
         cache: where wheels and environments are kept; no network is needed when it has all.
-        index: URL of the package index; pip's own by default.
+        index: URL of the package index.
 
     Raises:
+        ValueError: the digest is not the Environment's, so it must not take its place.
         IndexUnreachableError: a wheel is not in the cache and the index did not answer.
         InstallError: uv could not work on this machine.
         OSError: the disk is full or broken.
     """
+    if environment.digest != digest_of(environment):
+        raise ValueError(f"{environment.digest}: expected {digest_of(environment)}, the content's")
     folder = cache / "environments" / environment.digest
     python = folder / "bin" / "python"
     # The link is dead when the interpreter has gone from the machine since.
@@ -136,7 +149,6 @@ def build(
             return interpreter
         with beside(folder) as scratch:
             partial = scratch / "environment"
-            index = index or package_index()
             refused = _install(
                 partial, environment, interpreter=interpreter, cache=cache, index=index
             )
@@ -193,8 +205,8 @@ def _describe_project(folder: Path, environment: Environment) -> None:
     headers = HeaderParser().parsestr(environment.metadata)
     if not headers["Name"]:
         return
-    name, version = (re.sub(r"[^\w.+!]+", "_", headers[key] or "0") for key in ("Name", "Version"))
-    info = f"{name}-{version}.dist-info"
+    spelled = (re.sub(r"[^\w.+!]+", "_", headers[key] or "0") for key in ("Name", "Version"))
+    info = f"{'-'.join(part[:MAX_PART] for part in spelled)}.dist-info"
     files = {
         f"{info}/METADATA": environment.metadata,
         f"{info}/INSTALLER": "regrow\n",

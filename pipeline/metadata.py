@@ -11,6 +11,8 @@ from packaging.utils import canonicalize_name
 from pipeline.static_metadata import Extras, Static, read_static, strings
 
 EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
+# What a distribution may be called; anything else could be taken for an option or a path.
+NAME = re.compile(r"[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]{0,98}[A-Za-z0-9]")
 UNKNOWN_VERSION = "0"
 
 
@@ -45,7 +47,8 @@ def read_project(tree: Path, *, name: str) -> Project:
     static = read_static(tree)
     headers = _headers(tree)
     requires, extras = _requirements(tree, headers, static)
-    project_name = headers.get("Name") or static.name or name
+    stated = (headers.get("Name"), static.name)
+    project_name = next((it for it in stated if it and NAME.fullmatch(it)), name)
     version = headers.get("Version") or static.version or UNKNOWN_VERSION
     return Project(
         name=project_name,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.archive import UnsafeArchiveError, check_links, strip_top, unpack_archive
 from pipeline.checkout import checkout
 from pipeline.hygiene import ANYWHERE, clean
-from pipeline.index import download, find_sdist, package_index
+from pipeline.index import download, find_sdist
 from pipeline.metadata import Project, read_project
 from pipeline.snapshot import pack
 from pipeline.task.record import Reject, Repo, Snapshot, Source
@@ -40,14 +40,14 @@ class _Found:
     released: str
 
 
-def fetch(repo: Repo, *, into: Path, cache: Path, index: str | None = None) -> Fetched | Reject:
+def fetch(repo: Repo, *, into: Path, cache: Path, index: str) -> Fetched | Reject:
     """Get a Repo's files as a Snapshot, archived under `into/snapshots`.
 
     Args:
         repo: where the files come from.
         into: the run's folder.
         cache: where downloads are kept, by sha256.
-        index: URL of the package index; pip's own by default.
+        index: URL of the package index, where sdists are; see `pipeline.index.package_index`.
     """
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache) as scratch:
@@ -68,7 +68,7 @@ def fetch(repo: Repo, *, into: Path, cache: Path, index: str | None = None) -> F
         return Fetched(snapshot=snapshot, archive=archive, project=project)
 
 
-def _get(source: Source, *, folder: Path, cache: Path, index: str | None) -> _Found | Reject:
+def _get(source: Source, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
     if source.kind == "sdist":
         return _get_sdist(source, folder=folder, cache=cache, index=index)
     if source.kind == "git":
@@ -77,8 +77,8 @@ def _get(source: Source, *, folder: Path, cache: Path, index: str | None) -> _Fo
     return _copy(source, folder)
 
 
-def _get_sdist(source: Source, *, folder: Path, cache: Path, index: str | None) -> _Found | Reject:
-    file = find_sdist(source, index=index or package_index())
+def _get_sdist(source: Source, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
+    file = find_sdist(source, index=index)
     if isinstance(file, Reject):
         return file
     archive = download(file, pin=source.pin, folder=cache / "downloads")

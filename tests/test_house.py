@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
+
 from pipeline.__main__ import app
 
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,8 @@ def _unique(
     """Widen the snippet upwards, line by line, until it stands once in the text."""
     for start in range(first, -1, -1):
         old = "".join(before[start:last])
-        if old and text.count(old) == 1:
+        # Found once from both ends: a snippet may overlap itself, as lines that repeat do.
+        if old and text.find(old) == text.rfind(old):
             return old, "".join(before[start:first]) + replacement
     rest = text[len("".join(before[:last])) :]
     return text, "".join(before[:first]) + replacement + rest

@@ -88,14 +88,13 @@ class Workbench:
         finished = self._sandbox.run(job)
         if finished.limit is not None:
             return Answer(ok=False, output=f"the call went over its limit of {finished.limit}")
-        try:
-            answer = json.loads(finished.results)
-        except ValueError:
+        answer = _read_answer(finished.results)
+        if answer is None:
             last = finished.output.decode("utf-8", "replace")[-300:]
             return Answer(
                 ok=False, output=f"the call died with status {finished.exit_code}: {last}"
             )
-        return Answer(ok=answer["ok"], output=answer["output"])
+        return answer
 
     def _run_tests(self, arguments: Mapping[str, object]) -> Answer:
         ids = arguments.get("ids")
@@ -115,6 +114,18 @@ class Workbench:
             limits=self._limits,
         )
         return Answer(ok=run.ended, output=summarise_run(run), run=run)
+
+
+def _read_answer(results: bytes) -> Answer | None:
+    """Read what a tool wrote; None for anything else, as modules that it imports can write too."""
+    try:
+        message = json.loads(results)
+    except (ValueError, RecursionError):
+        return None
+    match message:
+        case {"ok": bool(ok), "output": str(output)}:
+            return Answer(ok=ok, output=output)
+    return None
 
 
 def summarise_run(run: SuiteRun) -> str:

@@ -42,7 +42,7 @@ def measure(folder: Path, *, quick: bool) -> Report:
                 1.0 - len(silent) / max(len(names), 1),
                 1.0,
             ),
-            at_least("share of tried candidates that become tasks", len(tasks) / max(tried, 1), 0.85),
+            at_least("share of tried candidates that validate", len(tasks) / max(tried, 1), 0.85),
         ),
         columns=(
             "library", "tests", "quarantined", "suite CPU s", "trace", "symbols", "candidates",
@@ -56,7 +56,7 @@ def measure(folder: Path, *, quick: bool) -> Report:
 
 def _read_prepared(out: Path) -> dict[str, Prepared]:
     store = DoneStore(out / "done")
-    records = [record for key in store.keys() if (record := store.get(key))]
+    records = [record for key in list(store.keys()) if (record := store.get(key))]
     parts = [record["prepared"] for record in records if "prepared" in record]
     found = [from_row(Prepared, part) for part in parts if isinstance(part, dict)]
     return {it.repo.name: it for it in found}

@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.bench.command import digest_run, run, start
@@ -17,24 +17,24 @@ NUM_KILLS = 3
 def measure(folder: Path, *, quick: bool) -> Report:
     """Run once undisturbed, then in each other way, and compare every file."""
     cache = folder / "cache"
-    command = ("generate", MANIFEST, "--max-tasks", "1" if quick else "4")
+    command: tuple[str | Path, ...] = ("generate", MANIFEST, "--max-tasks", "1" if quick else "4")
     first = run((*command, "--out", folder / "first", "--jobs", "2"), cache=cache)
     expected = digest_run(folder / "first")
-    ways: dict[str, Callable[[Path], int]] = {
-        "once more": lambda out: _run((*command, "--out", out), cache),
-        "one job": lambda out: _run((*command, "--out", out, "--jobs", "1"), cache),
-        "plain loop": lambda out: _run((*command, "--out", out, "--runner", "plain"), cache),
-        f"killed {NUM_KILLS} times": lambda out: _run_killed(
-            (*command, "--out", out), cache, wall_s=first.wall_s
-        ),
+    ways: dict[str, tuple[str, ...]] = {
+        "once more": (),
+        "one job": ("--jobs", "1"),
+        "plain loop": ("--runner", "plain"),
+        "killed three times": (),
     }
     rows = []
-    for name, way in ways.items():
+    for name, options in ways.items():
         out = folder / name.replace(" ", "-")
-        num_starts = way(out)
+        arguments = (*command, "--out", out, *options)
+        num_kills = NUM_KILLS if name.startswith("killed") else 0
+        _kill_and_run(arguments, cache=cache, num_kills=num_kills, wall_s=first.wall_s)
         found = digest_run(out)
         same = sum(found.get(path) == digest for path, digest in expected.items())
-        rows.append((name, num_starts, len(expected), same, len(found.keys() - expected.keys())))
+        rows.append((name, num_kills + 1, len(expected), same, len(found.keys() - expected.keys())))
     return Report(
         bench="repeat",
         claims=tuple(
@@ -46,18 +46,14 @@ def measure(folder: Path, *, quick: bool) -> Report:
     )
 
 
-def _run(arguments: tuple[str | Path, ...], cache: Path) -> int:
-    run(arguments, cache=cache)
-    return 1
-
-
-def _run_killed(arguments: tuple[str | Path, ...], cache: Path, *, wall_s: float) -> int:
-    """Kill the command and all its processes at random moments, then let it end; count starts."""
+def _kill_and_run(
+    arguments: Sequence[str | Path], *, cache: Path, num_kills: int, wall_s: float
+) -> None:
+    """Kill the command at random moments, then let it end."""
     moments = random.Random(0)  # noqa: S311  moments, no secret
-    for _ in range(NUM_KILLS):
+    for _ in range(num_kills):
         process = start(arguments, cache=cache)
-        time.sleep(moments.uniform(0.1, 0.9) * wall_s / NUM_KILLS)
+        time.sleep(moments.uniform(0.1, 0.9) * wall_s / num_kills)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
     run(arguments, cache=cache)
-    return NUM_KILLS + 1

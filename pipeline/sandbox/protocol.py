@@ -20,7 +20,7 @@ class SandboxStoppedError(RuntimeError):
 
 
 class SandboxBrokenError(RuntimeError):
-    """The machine failed the job (no space, no memory to fork); nothing was learnt about the code."""
+    """The machine failed the job (no space, no memory to fork); nothing was learnt of the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Job:
     mounts: tuple[Mount, ...] = ()
     # Absolute path inside, below a mount.
     workdir: str = "/"
-    # The whole environment of the job besides HOME, TMPDIR, PATH, LANG, TZ.
+    # Its environment, besides HOME, LANG, LC_ALL, PATH, TMPDIR, TZ and REGROW_RESULTS_FD.
     variables: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
     # Fed to standard input, then closed.
@@ -83,7 +83,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What a job did.
+    r"""What a job did.
 
     Example: `Finished(exit_code=0, limit=None, output=b"Python 3.11.7\\n", …)`.
     """

@@ -9,7 +9,7 @@ from pipeline.sandbox.protocol import Limits, Sandbox
 from pipeline.task.patch import PatchError, apply_patch, is_protected
 from pipeline.task.record import Deletion, Outcome, Task
 from pipeline.task.suite import Bench, SuiteRun, run_suite
-from pipeline.task.tree import apply_changes, changed_tree, changes_between, read_tree
+from pipeline.task.tree import apply_changes, changed_tree, changes_between, find_misfit, read_tree
 
 Verdict = Literal["solved", "unsolved"]
 
@@ -66,12 +66,15 @@ def grade_patch(patch: str, *, deletion: Deletion, ids: tuple[str, ...], desk: D
     ablated = apply_changes(snapshot, apply_patch(snapshot, deletion.patch))
     try:
         changes = apply_patch(ablated, patch)
-    except PatchError as error:
+    except (PatchError, UnicodeError) as error:
         return _unsolved(f"the patch does not apply: {error}", num_expected=len(ids))
-    final = graded_tree(snapshot, apply_changes(ablated, changes))
+    final = changes_between(snapshot, graded_tree(snapshot, apply_changes(ablated, changes)))
+    misfit = find_misfit(desk.tree, final)
+    if misfit:
+        return _unsolved(f"the patch does not apply: {misfit}", num_expected=len(ids))
     with changed_tree(
         desk.tree,
-        changes_between(snapshot, final),
+        final,
         scratch=desk.scratch,
         sandbox=desk.sandbox,
     ) as folder:

@@ -1,13 +1,13 @@
 """Run a tree's test suite in a sandbox and return what each test id did."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.sandbox.protocol import Finished, Job, Limits, Mount, MountMode, Sandbox
 from pipeline.task.record import TestCommand, TestOutcome
+from pipeline.task.results import read_lines
 
 INSIDE = Path(__file__).parent / "inside"
 
@@ -160,7 +160,7 @@ def _message(bench: Bench, request: SuiteRequest) -> dict[str, object]:
 
 def read_run(finished: Finished) -> SuiteRun:
     """Turn the results of a job into a SuiteRun; a torn last line is a test that did not end."""
-    lines = list(_lines(finished.results))
+    lines = list(read_lines(finished.results))
     tests = [line for line in lines if line["kind"] == "test"]
     return SuiteRun(
         outcomes=tuple(_outcome(line) for line in tests),
@@ -175,16 +175,6 @@ def read_run(finished: Finished) -> SuiteRun:
         ended=any(line["kind"] == "end" for line in lines),
         finished=finished,
     )
-
-
-def _lines(results: bytes) -> Iterator[dict[str, Any]]:
-    for line in results.split(b"\n"):
-        try:
-            message = json.loads(line)
-        except ValueError:  # torn by a kill
-            continue
-        if isinstance(message, dict) and "kind" in message:
-            yield message
 
 
 def _outcome(line: dict[str, Any]) -> TestOutcome:
@@ -210,11 +200,14 @@ def _trace(lines: list[dict[str, Any]]) -> SuiteTrace | None:
         if line["kind"] == "functions"
         for name, number in line["names"]
     ]
+    known = range(len(functions))
     return SuiteTrace(
         functions=tuple(functions),
-        at_import=frozenset(ends[0]["functions"]),
-        at_collection=frozenset(ends[0]["collection"]),
+        at_import=frozenset(ends[0]["functions"]).intersection(known),
+        at_collection=frozenset(ends[0]["collection"]).intersection(known),
         reached={
-            line["id"]: tuple(line["functions"]) for line in lines if line["kind"] == "reached"
+            line["id"]: tuple(number for number in line["functions"] if number in known)
+            for line in lines
+            if line["kind"] == "reached"
         },
     )

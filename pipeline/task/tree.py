@@ -5,7 +5,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pipeline.sandbox.protocol import Sandbox
 
@@ -18,6 +18,9 @@ LEFTOVERS = frozenset({
     ".ruff_cache",
     ".git",
 })
+
+# What file systems take, in bytes, with room for the folder that the tree is laid out in.
+MAX_NAME, MAX_PATH = 255, 2000
 
 Changes = Mapping[str, bytes | None]
 
@@ -71,6 +74,22 @@ def _link(source: str, target: str) -> str:
     except OSError:  # another file system, or one without hard links
         shutil.copy2(source, target, follow_symlinks=False)
     return target
+
+
+def find_misfit(base: Path, changes: Changes) -> str:
+    """Say why a folder cannot take the new files among some changes; empty when it can."""
+    for path in (path for path, content in changes.items() if content is not None):
+        if len(path) > MAX_PATH or any(len(os.fsencode(it)) > MAX_NAME for it in path.split("/")):
+            return f"{path[:MAX_NAME]!r} is too long a path"
+        if (base / path).is_dir() and not (base / path).is_symlink():
+            return f"{path} is a folder"
+        for folder in PurePosixPath(path).parents:
+            if (base / folder).is_symlink():
+                return f"{folder} is a symbolic link"
+            stays = (base / folder).is_file() and str(folder) not in changes
+            if stays or changes.get(str(folder)) is not None:
+                return f"{folder} is a file"
+    return ""
 
 
 def _replace(file: Path, content: bytes | None) -> None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from package_index import write_tree
 
 from pipeline.dependencies import Dependencies, find_dependencies
 from pipeline.metadata import Project
 from pipeline.task import record
+from tests.pipeline.package_index import write_tree
 
 PROJECT = Project(
     name="Tiny_Lib",

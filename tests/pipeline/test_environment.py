@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from package_index import Offer, serve, wheel, write_tree
 
 from pipeline.cache import cache_folder
 from pipeline.environment import (
@@ -14,11 +13,14 @@ from pipeline.environment import (
     IndexUnreachableError,
     InstallError,
     build,
+    digest_of,
     find_import_roots,
     resolve,
 )
+from pipeline.index import package_index
 from pipeline.repo import Fetched, fetch
 from pipeline.task import record
+from tests.pipeline.package_index import Offer, serve, wheel, write_tree
 
 SPY = "import pathlib; pathlib.Path({!r}).touch()\n"
 PYPROJECT = """\
@@ -59,7 +61,7 @@ def _fetched(tmp_path: Path, python: str = "3.11", *packages: str) -> tuple[reco
         install=record.Install(packages=packages, exclude_newer="2025-01-01"),
         test=record.TestCommand(),
     )
-    fetched = fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache")
+    fetched = fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache", index="")
     assert isinstance(fetched, Fetched)
     return repo, fetched
 
@@ -88,9 +90,7 @@ def test_the_lock_has_hashes_and_no_host_and_is_as_of_the_date(tmp_path: Path, i
     assert environment.import_roots == ("src",)
 
 
-def test_the_same_input_gives_the_same_environment_and_another_lock_another(
-    tmp_path: Path, index: str
-):
+def test_the_digest_is_that_of_the_lock_and_not_of_the_route_to_it(tmp_path: Path, index: str):
     first = _resolved(tmp_path / "a", index)
     second = _resolved(tmp_path / "b", index)
     other = _resolved(tmp_path / "c", index, "helper<1.0.1", "tiny[none]", "pytest")
@@ -197,6 +197,9 @@ def test_a_wheel_with_another_hash_is_a_reject(tmp_path: Path, index: str):
     environment = _resolved(tmp_path, index)
     start, _, digest = environment.lock.partition("sha256:")
     forged = dataclasses.replace(environment, lock=f"{start}sha256:{'0' * 64}{digest[64:]}")
+    with pytest.raises(ValueError, match="expected"):
+        build(forged, cache=tmp_path / "cache", index=index)
+    forged = dataclasses.replace(forged, digest=digest_of(forged))
     reject = build(forged, cache=tmp_path / "cache", index=index)
     assert isinstance(reject, record.Reject)
     assert reject.reason == "install_failed"
@@ -232,11 +235,11 @@ def test_a_real_pytest_from_the_real_index_works_after_its_folder_moved(tmp_path
         install=record.Install(packages=("iniconfig",), exclude_newer="2026-01-01"),
         test=record.TestCommand(),
     )
-    cache = tmp_path / "cache"
-    fetched = fetch(repo, into=tmp_path / "run", cache=cache)
-    environment = resolve(repo, fetched=fetched, cache=cache)
+    cache, url = tmp_path / "cache", package_index()
+    fetched = fetch(repo, into=tmp_path / "run", cache=cache, index=url)
+    environment = resolve(repo, fetched=fetched, cache=cache, index=url)
     assert isinstance(environment, record.Environment)
-    built = build(environment, cache=cache)
+    built = build(environment, cache=cache, index=url)
     assert isinstance(built, BuiltEnvironment)
     moved = built.folder.rename(tmp_path / "env")
     done = subprocess.run(

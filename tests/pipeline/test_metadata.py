@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from package_index import write_tree
 
 from pipeline.metadata import read_project
+from tests.pipeline.package_index import write_tree
 
 
 def test_requires_txt_is_read_where_pkg_info_names_no_requirement(tmp_path: Path):
@@ -47,3 +47,9 @@ def test_build_files_are_read_and_never_run(tmp_path: Path, file: str):
     assert project.metadata == (
         "Metadata-Version: 2.1\nName: Tiny\nVersion: 2\nRequires-Dist: six\n"
     )
+
+
+@pytest.mark.parametrize("name", ["--index-url", "../x", "a b", "x" * 300, ""])
+def test_a_name_that_could_be_an_option_or_a_path_is_not_taken(tmp_path: Path, name: str):
+    files = {"PKG-INFO": f"Name: {name}\nVersion: 1\n"}
+    assert read_project(write_tree(tmp_path, files), name="tiny").name == "tiny"

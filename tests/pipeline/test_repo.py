@@ -7,12 +7,12 @@ from pathlib import Path
 
 import git
 import pytest
-from package_index import Offer, sdist, serve, sha256, write_tree
 
 from pipeline.index import package_index
 from pipeline.repo import Fetched, fetch
 from pipeline.snapshot import snapshot_tree
 from pipeline.task import record
+from tests.pipeline.package_index import Offer, sdist, serve, sha256, write_tree
 
 TINY = {
     "PKG-INFO": (
@@ -38,7 +38,7 @@ def _repo(kind: str, location: str, pin: str) -> record.Repo:
     )
 
 
-def _fetch(repo: record.Repo, tmp_path: Path, index: str | None = None) -> Fetched | record.Reject:
+def _fetch(repo: record.Repo, tmp_path: Path, index: str = "") -> Fetched | record.Reject:
     return fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache", index=index)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from package_index import sdist, write_tree
 
 from pipeline.archive import UnsafeArchiveError, unpack_archive
 from pipeline.hygiene import clean
 from pipeline.snapshot import MTIME, pack, snapshot_tree, unpack
+from tests.pipeline.package_index import sdist, write_tree
 
 SDIST = sdist({"tiny.py": "def one():\n    return 1\n"})
 

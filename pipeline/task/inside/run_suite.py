@@ -11,34 +11,44 @@ import os
 import random
 import sys
 
-sys.path.pop(0)  # this folder: nothing of ours may be importable by the tests
-sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
 
-PIPE = os.fdopen(
-    int(os.environ.pop("REGROW_RESULTS_FD")), "w", encoding="utf-8", errors="backslashreplace"
-)
-os.set_inheritable(PIPE.fileno(), False)
+def open_pipe():
+    """Take over the results pipe; return a function that writes a line to it."""
+    descriptor = int(os.environ.pop("REGROW_RESULTS_FD"))
+    os.set_inheritable(descriptor, False)
+    pipe = os.fdopen(descriptor, "w", encoding="ascii")
+    owner = os.getpid()
+
+    def emit(kind, **fields):
+        if os.getpid() == owner:  # a process that a test forked may run on as pytest
+            pipe.write(json.dumps(dict(fields, kind=kind)) + "\n")
+            pipe.flush()  # what the suite has said is safe, whatever it does next
+
+    return emit
 
 
-def emit(kind, **fields):
-    PIPE.write(json.dumps(dict(fields, kind=kind)) + "\n")
-
-
-def describe(excinfo):
+def describe(value):
     """Return class and first line of an exception, whatever its `__str__` does."""
     try:
-        text = str(excinfo.value).strip().split("\n")[0][:300]
+        text = " ".join(str(value).strip().splitlines()[:1])[:300]
     except BaseException:
         text = ""
-    return {"exception": excinfo.typename, "message": text}
+    return {"exception": encodable(type(value).__name__), "message": encodable(text)}
+
+
+def encodable(text):
+    """Return the text with lone surrogates spelled out: no file of ours can hold them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Recorder:
     """The pytest plugin: numbers equal ids, filters, shuffles, records."""
 
-    def __init__(self, request, hook):
+    def __init__(self, request, hook, emit):
         self.request = request
         self.hook = hook
+        self.emit = emit
+        self.session = None
         self.names = {}  # id(item) -> unique id
         self.current = None
         self.wanted = None if request["ids"] is None else set(request["ids"])
@@ -47,40 +57,38 @@ class Recorder:
 
     # --- collection
 
+    def pytest_sessionstart(self, session):
+        self.session = session
+
     def pytest_ignore_collect(self, collection_path, config):
-        if self.files is None or not os.path.isfile(str(collection_path)):
+        path = str(collection_path)
+        if self.files is None or not os.path.isfile(path):
             return None
-        root = str(config.rootpath)
-        return (
-            None
-            if os.path.relpath(str(collection_path), root).replace(os.sep, "/") in self.files
-            else True
-        )
+        if self.session.isinitpath(path):  # pytest refuses to ignore what its arguments name
+            return None
+        name = os.path.relpath(path, str(config.rootpath)).replace(os.sep, "/")
+        return None if name in self.files else True
 
     def pytest_make_collect_report(self, collector):
-        if self.hook:
-            self.hook.take()
         outcome = yield
-        if self.hook:
-            self.hook.collected(self.hook.take())
         report = outcome.get_result()
         if report.failed:
             self.collect_error(report)
 
     def collect_error(self, report):
         call = getattr(report, "call", None)
-        fields = (
-            describe(call.excinfo)
-            if call is not None and call.excinfo
-            else {"exception": "", "message": ""}
-        )
-        emit("collect_error", path=report.nodeid, text=str(report.longrepr)[-2000:], **fields)
+        value = call.excinfo.value if call is not None and call.excinfo else None
+        if type(value).__name__ == "CollectError":  # pytest's wrapping of an ImportError
+            value = value.__cause__ or value
+        fields = {"exception": "", "message": ""} if value is None else describe(value)
+        self.emit("collect_error", path=encodable(report.nodeid), **fields)
 
     def pytest_collection_modifyitems(self, session, config, items):
         seen = {}
         for item in items:
-            seen[item.nodeid] = number = seen.get(item.nodeid, 0) + 1
-            self.names[id(item)] = item.nodeid if number == 1 else f"{item.nodeid} #{number}"
+            name = encodable(item.nodeid)
+            seen[name] = number = seen.get(name, 0) + 1
+            self.names[id(item)] = name if number == 1 else f"{name} #{number}"
         yield
         if self.wanted is not None:
             items[:] = [item for item in items if self.name(item) in self.wanted]
@@ -100,23 +108,28 @@ class Recorder:
         return [item for name in names for item in modules[name]]
 
     def pytest_collection_finish(self, session):
-        emit("collected", ids=[self.name(item) for item in session.items])
+        if self.hook:
+            self.hook.collected(self.hook.take())
+        self.emit("collected", ids=[self.name(item) for item in session.items])
 
     def name(self, item):
-        return self.names.get(id(item), item.nodeid)
+        return self.names.get(id(item), encodable(item.nodeid))
 
     # --- running
 
     def pytest_runtest_protocol(self, item, nextitem):
-        self.current = {"outcome": "passed", "duration": 0.0, "exception": "", "message": ""}
+        self.current = {"outcome": "", "duration": 0.0, "exception": "", "message": ""}
         if self.hook:
             self.hook.take()
-        yield
+        outcome = yield
+        if outcome.excinfo is not None:  # `pytest.exit`, Ctrl-C: the test did not come to its end
+            self.current.update(describe(outcome.excinfo[1]), outcome="error")
         hits = self.hook.take() if self.hook else []
         if self.hook:
             hits = sorted(set(hits).union(*self.fixture_hits(item)))
             self.hook.tested(self.name(item), hits)
-        emit("test", id=self.name(item), **self.current)
+        self.current["outcome"] = self.current["outcome"] or "error"
+        self.emit("test", id=self.name(item), **self.current)
         self.current = None
 
     def fixture_hits(self, item):
@@ -139,27 +152,27 @@ class Recorder:
     def pytest_runtest_makereport(self, item, call):
         outcome = yield
         report = outcome.get_result()
-        if self.current is None:
-            return
-        self.current["duration"] += report.duration
-        if call.excinfo is not None and report.outcome == "failed":
-            self.current.update(describe(call.excinfo))
-        self.fold(report)
+        if self.current is not None and call.excinfo is not None and report.outcome == "failed":
+            self.current.update(describe(call.excinfo.value))
 
     def pytest_runtest_logreport(self, report):
-        # Subtests report themselves beside their test: one failed subtest fails the test.
-        if self.current is not None and hasattr(report, "context") and report.failed:
-            self.current["outcome"] = "failed"
+        if self.current is not None:
+            self.fold(report)
 
     def fold(self, report):
-        """Fold the report of one phase into the outcome of the test."""
-        xfail = hasattr(report, "wasxfail")
+        """Fold the report of one phase, or of one subtest, into the outcome of the test."""
+        is_subtest = hasattr(report, "context")
+        is_xfail = hasattr(report, "wasxfail")
+        if not is_subtest:
+            self.current["duration"] += report.duration
         if report.failed:
             self.current["outcome"] = "failed" if report.when == "call" else "error"
+        elif is_subtest or self.current["outcome"] in {"failed", "error"}:
+            return  # one failed subtest fails the test, and a skipped one does not skip it
         elif report.skipped:
-            self.current["outcome"] = "xfailed" if xfail else "skipped"
-        elif report.when == "call" and xfail:
-            self.current["outcome"] = "xpassed"
+            self.current["outcome"] = "xfailed" if is_xfail else "skipped"
+        elif report.passed and report.when == "call":
+            self.current["outcome"] = "xpassed" if is_xfail else "passed"
 
 
 def mark_wrappers():
@@ -185,7 +198,7 @@ def mark_wrappers():
     return pytest
 
 
-def load_hook(roots):
+def load_hook(roots, emit):
     if roots is None:
         return None
     space = {"__name__": "regrow_trace_hook"}
@@ -196,28 +209,24 @@ def load_hook(roots):
 
 
 def main():
+    sys.path.pop(0)  # this folder: nothing of ours may be importable by the tests
     request = json.load(sys.stdin)
-    hook = load_hook(request["trace"])  # before pytest, which loads conftest files early
+    emit = open_pipe()
+    hook = load_hook(request["trace"], emit)  # before pytest, which loads conftest files early
     pytest = mark_wrappers()
-    args = [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "--continue-on-collection-errors",
-        "--tb=native",
-        "-q",
-    ]
+    sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
+    args = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir=."]
+    args += ["--continue-on-collection-errors", "--tb=native", "-q"]
     if request["collect_only"]:
         args.append("--collect-only")
-    status = pytest.main(args + request["args"], plugins=[Recorder(request, hook)])
+    status = pytest.main(args + request["args"], plugins=[Recorder(request, hook, emit)])
     if hook:
         hook.finish()
     emit("end", status=int(status))
-    PIPE.flush()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(int(status))  # threads that a suite forgot must not hold the verdict
 
 
-main()
+if __name__ == "__main__":  # else multiprocessing imports this for a process that it spawned
+    main()

@@ -8,8 +8,6 @@ import pytest
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox, SandboxUnavailableError
 
-MakeJob = Callable[..., Job]
-
 
 @pytest.fixture(params=["bubblewrap"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
@@ -22,7 +20,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def python() -> MakeJob:
+def python() -> Callable[..., Job]:
     """Return a maker of jobs that run Python code, within half a minute unless told otherwise."""
 
     def make(
@@ -39,7 +37,7 @@ def python() -> MakeJob:
             mounts=mounts,
             workdir=workdir,
             stdin=stdin,
-            limits=Limits(**{"wall_s": 30, **limits}),  # type: ignore[arg-type]
+            limits=Limits(**{"wall_s": 30, **limits}),
         )
 
     return make

@@ -2,12 +2,14 @@
 
 import json
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MakeJob
 
 from pipeline.sandbox.protocol import Job, Mount, Sandbox
+
+MakeJob = Callable[..., Job]
 
 
 def shell(script: str, *mounts: Mount, workdir: str = "/") -> Job:

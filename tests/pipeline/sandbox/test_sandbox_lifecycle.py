@@ -6,11 +6,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import MakeJob
 
 from pipeline.sandbox.protocol import (
     Job,
@@ -20,6 +20,8 @@ from pipeline.sandbox.protocol import (
     SandboxBrokenError,
     SandboxStoppedError,
 )
+
+MakeJob = Callable[..., Job]
 
 ROOT = Path(__file__).parents[3]
 DRIVER = """

@@ -1,12 +1,14 @@
 """What ends a job that takes too much, and that nothing else suffers."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MakeJob
 
 from pipeline.sandbox.protocol import MIB, Job, LimitName, Limits, Mount, MountMode, Sandbox
+
+MakeJob = Callable[..., Job]
 
 FILL = """
 import os, sys
