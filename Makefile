@@ -10,7 +10,7 @@ PYTHON = $(shell for name in python3.11 python3; do \
 
 # Make tasks from a few small repositories and show them.
 demo: .venv/.demo-installed
-	$(BIN)/regrow generate repos/quickstart.toml --out runs/quickstart --max-tasks 12
+	$(BIN)/regrow generate repos/quickstart.toml --out runs/quickstart --max-tasks 14
 	$(BIN)/regrow inspect runs/quickstart
 
 # All checks and all tests, as in CI.

@@ -151,12 +151,37 @@ def name_group(tests: Sequence[str]) -> str:
 
 
 def order_features(features: Sequence[Feature], *, repo: str, seed: int) -> tuple[Feature, ...]:
-    """Shuffle by the seed and each feature's own name, kinds taking turns, none inside another."""
+    """Shuffle by the seed and each feature's own name; the kinds take turns."""
     kinds: dict[str, list[Feature]] = {}
     for feature in sorted(features, key=lambda it: content_id(seed, repo, it.symbols)):
         kinds.setdefault(feature.symbols[0].kind, []).append(feature)
     turns = zip_longest(*(kinds[kind] for kind in sorted(kinds)))
     return tuple(feature for turn in turns for feature in turn if feature is not None)
+
+
+def drop_overlaps(features: Sequence[Feature]) -> Found:
+    """Keep the first of features that are inside one another, such as a class and its method."""
+    kept: list[Feature] = []
+    left_out = []
+    for feature in features:
+        other = next((it for it in kept if _overlap(it, feature)), None)
+        if other is None:
+            kept.append(feature)
+        else:
+            reject = Reject(stage="selection", reason="overlaps", detail=f"with {other.title}")
+            left_out.append(LeftOut(subject=feature.title, reject=reject))
+    return Found(features=tuple(kept), left_out=tuple(left_out))
+
+
+def _overlap(one: Feature, other: Feature) -> bool:
+    return any(
+        a.path == b.path
+        and (
+            f"{a.qualname}.".startswith(f"{b.qualname}.") or b.qualname.startswith(f"{a.qualname}.")
+        )
+        for a in one.symbols
+        for b in other.symbols
+    )
 
 
 def deal_slots(

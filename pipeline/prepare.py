@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pipeline.baseline import measure_baseline
 from pipeline.desk import Folders, open_desk
 from pipeline.environment import resolve
-from pipeline.feature import LeftOut, deal_slots, find_features, order_features
+from pipeline.feature import LeftOut, deal_slots, drop_overlaps, find_features, order_features
 from pipeline.language.python.sources import decode_sources
 from pipeline.repo import fetch
 from pipeline.sandbox.protocol import Sandbox
@@ -62,14 +62,14 @@ def prepare_repo(
         baseline=baseline,
         import_roots=environment.import_roots,
     )
-    ordered = order_features(found.features, repo=repo.name, seed=seed)
-    slots, spare = deal_slots(ordered, max_tasks=max_tasks)
+    ordered = drop_overlaps(order_features(found.features, repo=repo.name, seed=seed))
+    slots, spare = deal_slots(ordered.features, max_tasks=max_tasks)
     return Prepared(
         repo=repo,
         snapshot=fetched.snapshot,
         environment=environment,
         baseline=baseline,
         slots=slots,
-        left_out=found.left_out + spare,
+        left_out=found.left_out + ordered.left_out + spare,
         trace_ratio=trace.cpu_ratio,
     )

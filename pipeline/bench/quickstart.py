@@ -7,7 +7,7 @@ from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.task.shards import read_tasks
 
 MANIFEST = Path(__file__).parents[2] / "repos" / "quickstart.toml"
-MAX_TASKS = 12
+MAX_TASKS = 14
 
 
 def measure(folder: Path, *, quick: bool) -> Report:

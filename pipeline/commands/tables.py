@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Literal
 
 from rich.table import Table
 
@@ -14,7 +15,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for number, name in enumerate(columns):
         is_number = bool(cells) and cells[0][number].lstrip("-").replace(".", "", 1).isdigit()
-        made.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        made.add_column(name, justify=justify, overflow="fold", no_wrap=number == 0)
     for row in cells:
         made.add_row(*row)
     return made

@@ -383,9 +383,8 @@ REASONS: dict[str, frozenset[str]] = {
         "no_nameable_group",
         "used_elsewhere",
         "too_small",
-        "overlaps",
     }),
-    "selection": frozenset({"not_needed"}),
+    "selection": frozenset({"not_needed", "overlaps"}),
     "deletion": frozenset({
         "used_elsewhere",
         "does_not_parse",

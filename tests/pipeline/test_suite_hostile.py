@@ -100,7 +100,7 @@ import os
 def test_a():
     for fd in range(3, 64):
         try:
-            os.write(fd, b'{"kind": "test"}\\\\n{"kind": "collected", "ids": 7}\\\\n\\\\0\\\\xff[[{')
+            os.write(fd, b'{"kind": "test"}\\n{"kind": "collected", "ids": 7}\\n\\0\\xff[[{')
         except OSError:
             pass
 def test_b(): assert False
