@@ -188,5 +188,3 @@ def run_files(make_tree: MakeTree, desk_for: DeskFor) -> RunFiles:
         )
 
     return run
-
-

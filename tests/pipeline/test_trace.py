@@ -1,5 +1,8 @@
 """Which functions each test enters, and that being watched changes nothing."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
 
 from pipeline.baseline import measure_baseline
@@ -108,7 +111,7 @@ def raises():
     x = 1
     raise ValueError(x)
 '''
-TESTS = '''
+TESTS = """
 import asyncio, inspect, sys, traceback
 import kinds
 from kinds import *
@@ -144,14 +147,15 @@ def test_lines():
         raises()
     except ValueError as error:
         line = traceback.extract_tb(error.__traceback__)[-1]
-    assert (line.lineno, line.line) == (source.index("    raise ValueError(x)") + 1, "raise ValueError(x)")
+    assert line.lineno == source.index("    raise ValueError(x)") + 1
+    assert line.line == "raise ValueError(x)"
     assert inspect.getsource(raises).splitlines() == source[-4:]
     assert inspect.getsourcelines(documented)[1] == source.index("def documented():") + 1
     assert inspect.getsource(Box.Lid).splitlines()[1].strip() == "def close(self):"
     assert plain.__annotations__ == {"x": "Nowhere", "return": "AlsoNowhere"}
     assert kinds.__doc__ == "Some kinds of functions: \\xe4."
     assert raises.__code__.co_firstlineno == source.index("def raises():") + 1
-'''
+"""
 REACHED = {
     "test_plain": {"plain"},
     "test_documented": {"documented"},
@@ -242,18 +246,18 @@ BY_TEST = {
 }
 
 
-def names(trace: SuiteTrace, numbers) -> set[str]:
+def names(trace: SuiteTrace, numbers: Iterable[int]) -> set[str]:
     return {trace.functions[number].qualname for number in numbers}
 
 
 @pytest.fixture(scope="module")
-def tree(make_tree: MakeTree):
+def tree(make_tree: MakeTree) -> Path:
     kinds = KINDS.encode("latin-1").decode("utf-8", "surrogateescape")
     return make_tree({"kinds.py": kinds, "test_kinds.py": TESTS})
 
 
 @pytest.fixture(scope="module")
-def kinds(run_files: RunFiles, tree) -> SuiteRun:
+def kinds(run_files: RunFiles, tree: Path) -> SuiteRun:
     return run_files(tree, SuiteRequest(trace=True))
 
 
@@ -269,7 +273,9 @@ def test_a_function_of_any_kind_is_seen_when_it_is_entered(kinds: SuiteRun, name
     assert names(kinds.trace, reached) == REACHED[name]
 
 
-def test_outcomes_and_lines_are_those_of_a_plain_run(kinds: SuiteRun, tree, run_files: RunFiles):
+def test_outcomes_and_lines_are_those_of_a_plain_run(
+    kinds: SuiteRun, tree: Path, run_files: RunFiles
+):
     plain = run_files(tree)
     assert kinds.messages == plain.messages == {}
     traced = {key: it.outcome for key, it in kinds.by_id().items()}
@@ -342,18 +348,21 @@ def baseline_of(*passing: str) -> Baseline:
 
 
 @pytest.mark.parametrize(
-    ("body", "passing", "reason"),
+    ("body", "reason"),
     [
-        ("import sys\nimport pkg\ndef test(): assert not hasattr(pkg.f, '__code__')", "test", "differs"),
-        ("def test(): pass", "test", "empty"),
-        ("import os\ndef test(): os._exit(3)", "test", "aborted"),
+        (
+            "import builtins\ndef test(): assert not hasattr(builtins, '__regrow_marks__')",
+            "differs",
+        ),
+        ("def test(): pass", "empty"),
+        ("import os\ndef test(): os._exit(3)", "aborted"),
     ],
-)  # fmt: skip
+)
 def test_a_suite_that_cannot_be_traced_is_rejected(
-    make_tree: MakeTree, repo_for: RepoFor, desk_for: DeskFor, body: str, passing: str, reason: str
+    make_tree: MakeTree, repo_for: RepoFor, desk_for: DeskFor, body: str, reason: str
 ):
     tree = make_tree({"pkg.py": "def f(): pass", "test_a.py": body})
-    baseline = baseline_of(f"test_a.py::{passing}")
+    baseline = baseline_of("test_a.py::test")
     result = trace_suite(repo_for(tree), baseline=baseline, desk=desk_for(tree))
     assert isinstance(result, Reject)
     assert (result.stage, result.reason) == ("trace", reason), result

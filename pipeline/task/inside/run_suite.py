@@ -54,6 +54,7 @@ class Recorder:
         self.wanted = None if request["ids"] is None else set(request["ids"])
         self.files = None if self.wanted is None else {i.split("::")[0] for i in self.wanted}
         self.by_fixture = {}  # id(fixturedef) -> functions that its set-up entered
+        self.used = set()  # id(fixturedef) of those that the current test asked for
 
     # --- collection
 
@@ -119,6 +120,7 @@ class Recorder:
 
     def pytest_runtest_protocol(self, item, nextitem):
         self.current = {"outcome": "", "duration": 0.0, "exception": "", "message": ""}
+        self.used.clear()
         if self.hook:
             self.hook.take()
         outcome = yield
@@ -126,17 +128,11 @@ class Recorder:
             self.current.update(describe(outcome.excinfo[1]), outcome="error")
         hits = self.hook.take() if self.hook else []
         if self.hook:
-            hits = sorted(set(hits).union(*self.fixture_hits(item)))
+            hits = sorted(set(hits).union(*(self.by_fixture.get(it, ()) for it in self.used)))
             self.hook.tested(self.name(item), hits)
         self.current["outcome"] = self.current["outcome"] or "error"
         self.emit("test", id=self.name(item), **self.current)
         self.current = None
-
-    def fixture_hits(self, item):
-        info = getattr(item, "_fixtureinfo", None)
-        for definitions in getattr(info, "name2fixturedefs", {}).values():
-            for definition in definitions:
-                yield self.by_fixture.get(id(definition), ())
 
     def pytest_fixture_setup(self, fixturedef, request):
         if not self.hook or fixturedef.scope == "function":
@@ -152,6 +148,8 @@ class Recorder:
     def pytest_runtest_makereport(self, item, call):
         outcome = yield
         report = outcome.get_result()
+        fixtures = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+        self.used.update(map(id, fixtures.values()))
         if self.current is not None and call.excinfo is not None and report.outcome == "failed":
             self.current.update(describe(call.excinfo.value))
 
