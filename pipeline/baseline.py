@@ -1,6 +1,7 @@
 """Measure what a Snapshot's suite does when nothing is wrong: Baseline."""
 
 import statistics
+from collections.abc import Mapping
 
 from pipeline.sandbox.protocol import Limits
 from pipeline.task.grade import Desk
@@ -90,15 +91,27 @@ def combine(runs: list[SuiteRun]) -> Baseline:
     passing = tuple(key for key in order if reasons[key] is None)
     return Baseline(
         passing=passing,
-        quarantined=tuple(
-            Quarantined(id=key, reason=reason) for key, reason in reasons.items() if reason
-        ),
+        quarantined=quarantine(reasons),
         durations_s=tuple(
             statistics.median(table[key].duration_s for table in tables) for key in passing
         ),
         cpu_s=tuple(run.finished.cpu_s for run in runs),
         num_runs=len(runs),
     )
+
+
+def quarantine(reasons: Mapping[str, QuarantineReason | None]) -> tuple[Quarantined, ...]:
+    """Book the ids that have a reason.
+
+    An id that differs from run to run, such as one with the time of day in it, is booked once
+    without its parameters: the record must not differ.
+    """
+    booked = {
+        (f"{key.split('[')[0]}[…]" if reason == "unstable-id" else key): reason
+        for key, reason in reasons.items()
+        if reason
+    }
+    return tuple(Quarantined(id=key, reason=reason) for key, reason in booked.items())
 
 
 def _outcome(table: dict[str, TestOutcome], key: str) -> Outcome:
@@ -115,6 +128,6 @@ def _reason(outcomes: list[Outcome]) -> QuarantineReason | None:
         return "flaky"
     if plain[0] == "passed" and shuffled != "passed":
         return "order-dependent"
-    if plain[0] in {"skipped", "xfailed"}:
-        return "skipped" if plain[0] == "skipped" else "xfailed"
-    return "failing"
+    if plain[0] == "skipped":
+        return "skipped"
+    return "xfailed" if plain[0] in {"xfailed", "xpassed"} else "failing"

@@ -1,9 +1,8 @@
 """Prove a Deletion on the ablated and the restored tree: Evidence or Reject."""
 
-from pipeline.sandbox.protocol import Limits
 from pipeline.task.grade import (
     Desk,
-    changed_limits,
+    changed_suite,
     grade_patch,
     graded_tree,
     outcomes_of,
@@ -20,8 +19,8 @@ from pipeline.task.record import (
     TestRun,
     TreeName,
 )
-from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
-from pipeline.task.tree import apply_changes, changed_tree, read_tree
+from pipeline.task.suite import SuiteRequest, SuiteRun
+from pipeline.task.tree import apply_changes, read_tree
 
 # The targets are run again on the ablated tree, in another order and with another hash seed.
 REPEATS = (SuiteRequest(hash_seed=1, shuffle=1), SuiteRequest(hash_seed=2))
@@ -65,15 +64,9 @@ def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[Su
     snapshot = read_tree(desk.tree)
     changes = apply_patch(snapshot, deletion.patch)
     runs: list[SuiteRun] = []
-    with changed_tree(desk.tree, changes, scratch=desk.scratch, sandbox=desk.sandbox) as folder:
+    with changed_suite(desk, changes) as run_changed:
         for request in requests:
-            run = run_suite(
-                desk.sandbox,
-                tree=folder,
-                bench=desk.bench,
-                request=_narrow(request, feature) if runs else request,
-                limits=_limits(desk),
-            )
+            run = run_changed(_narrow(request, feature) if runs else request)
             runs.append(run)
             if run.finished.limit is not None:
                 break
@@ -82,10 +75,6 @@ def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[Su
 
 def _narrow(request: SuiteRequest, feature: Feature) -> SuiteRequest:
     return SuiteRequest(ids=feature.tests, hash_seed=request.hash_seed, shuffle=request.shuffle)
-
-
-def _limits(desk: Desk) -> Limits:
-    return changed_limits(desk.bench.command.wall_s)
 
 
 def _judge_ablated(feature: Feature, runs: list[SuiteRun], *, baseline: Baseline) -> Reject | None:

@@ -8,6 +8,7 @@ from pipeline.desk import Folders, open_desk
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.steps import in_window
 from pipeline.task.grade import Grade, grade
+from pipeline.task.manifest import check_files
 from pipeline.task.record import Reject, Task
 from pipeline.task.shards import read_tasks
 
@@ -30,9 +31,10 @@ def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[Che
     """Grade every Task of a run with the gold and the empty patch; yield as they come.
 
     Raises:
-        ShardError: the shards are not as they were written.
+        ShardError: a file of the run is not as it was written.
         SandboxBrokenError, IndexUnreachableError, InstallError, OSError: the machine failed.
     """
+    check_files(folders.run)
 
     def work(task: Task) -> tuple[Check, ...]:
         return verify_task(task, folders=folders, sandbox=sandbox)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+REPOS = Path(__file__).parents[2] / "repos"
+
 # `generate` ends with this when a Repo was refused: the rest is done and written.
 REFUSED_A_REPO = 2
 COMPARED = ("tasks", "rejects", "snapshots", "transcripts", "manifest.json")

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from pipeline.bench.command import run
+from pipeline.bench.command import REPOS, run
 from pipeline.bench.report import Report, at_least
 from pipeline.done import DoneStore
 from pipeline.manifest import load_manifest
@@ -12,14 +12,14 @@ from pipeline.task.record import RejectRow, Task
 from pipeline.task.schema import from_row
 from pipeline.task.shards import read_rejects, read_tasks
 
-MANIFEST = Path(__file__).parents[2] / "repos" / "python.toml"
-QUICK_MANIFEST = MANIFEST.with_name("quickstart.toml")
+MANIFEST = REPOS / "python.toml"
+QUICK_MANIFEST = REPOS / "smoke.toml"
 MAX_TASKS = 5
 TRIED = ("deletion", "validation", "instruction", "finalise")
 
 
 def measure(folder: Path, *, quick: bool) -> Report:
-    """Generate five tasks a library; a quick run takes the quickstart's libraries and one task."""
+    """Generate five tasks a library; a quick run takes one library and one task."""
     manifest = QUICK_MANIFEST if quick else MANIFEST
     out, max_tasks = folder / "run", 1 if quick else MAX_TASKS
     run(

@@ -2,19 +2,30 @@
 
 from pathlib import Path
 
-from pipeline.bench.command import run
+from pipeline.bench.command import REPOS, run
 from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.task.shards import read_tasks
 
-MANIFEST = Path(__file__).parents[2] / "repos" / "quickstart.toml"
+MANIFEST = REPOS / "quickstart.toml"
+QUICK_MANIFEST = REPOS / "smoke.toml"
 MAX_TASKS = 14
 
 
 def measure(folder: Path, *, quick: bool) -> Report:
-    """Generate, then verify twice; a quick run asks for one task a library."""
+    """Generate, then verify twice; a quick run asks for one task of one library."""
     out, cache = folder / "run", folder / "cache"
     max_tasks = 1 if quick else MAX_TASKS
-    made = run(("generate", MANIFEST, "--out", out, "--max-tasks", str(max_tasks)), cache=cache)
+    made = run(
+        (
+            "generate",
+            QUICK_MANIFEST if quick else MANIFEST,
+            "--out",
+            out,
+            "--max-tasks",
+            str(max_tasks),
+        ),
+        cache=cache,
+    )
     checks = [run(("verify", out), cache=cache) for _ in range(2)]
     tasks = list(read_tasks(out))
     names = sorted({task.repo.name for task in tasks})

@@ -7,17 +7,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.bench.command import digest_run, run, start
+from pipeline.bench.command import REPOS, digest_run, run, start
 from pipeline.bench.report import Report, at_least
 
-MANIFEST = Path(__file__).parents[2] / "repos" / "quickstart.toml"
+MANIFEST = REPOS / "quickstart.toml"
+QUICK_MANIFEST = REPOS / "smoke.toml"
 NUM_KILLS = 3
 
 
 def measure(folder: Path, *, quick: bool) -> Report:
     """Run once undisturbed, then in each other way, and compare every file."""
     cache = folder / "cache"
-    command: tuple[str | Path, ...] = ("generate", MANIFEST, "--max-tasks", "1" if quick else "4")
+    manifest = QUICK_MANIFEST if quick else MANIFEST
+    command: tuple[str | Path, ...] = ("generate", manifest, "--max-tasks", "1" if quick else "4")
     first = run((*command, "--out", folder / "first", "--jobs", "2"), cache=cache)
     expected = digest_run(folder / "first")
     ways: dict[str, tuple[str, ...]] = {

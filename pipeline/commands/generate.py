@@ -5,7 +5,6 @@ import fcntl
 import logging
 import os
 import shutil
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cache import cache_folder
+from pipeline.commands.interrupt import stop_on_signal
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -38,6 +38,8 @@ from pipeline.task.manifest import MANIFEST, read_manifest
 from pipeline.task.record import Reject, Repo
 
 POLL_S = 0.3
+
+STOPPED = "stopped; what was done is kept, the same command goes on"
 
 
 def generate(
@@ -125,7 +127,7 @@ def _run_plainly(repos: Sequence[Repo], settings: Settings) -> None:
 
 def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -> None:
     """Run in a thread, so that this one can draw and be interrupted; end when stopped."""
-    stopped = threading.Event()
+    stopped = stop_on_signal(factory.stop, message=STOPPED)
     failures: list[BaseException] = []
 
     def target() -> None:
@@ -134,18 +136,12 @@ def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -
         except BaseException as error:  # noqa: BLE001  handed to the thread that waits
             failures.append(error)
 
-    def stop(_signal: int, _frame: object) -> None:
-        stopped.set()
-        factory.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     factory.done.sweep()
     worker = threading.Thread(target=target, name="run", daemon=True)
     worker.start()
     _draw(worker, Tally(repos=repos, factory=factory, on_repo=_say_repo))
     if stopped.is_set():
-        end("stopped; what was done is kept, the same command goes on", code=INTERRUPTED)
+        end(STOPPED, code=INTERRUPTED)
     if failures and not isinstance(failures[0], SandboxStoppedError):
         raise failures[0]
 

@@ -11,7 +11,11 @@ from rich.console import Console
 
 from pipeline.index import IndexUnreachableError
 from pipeline.manifest import ManifestError
-from pipeline.sandbox.protocol import SandboxBrokenError, SandboxUnavailableError
+from pipeline.sandbox.protocol import (
+    SandboxBrokenError,
+    SandboxStoppedError,
+    SandboxUnavailableError,
+)
 from pipeline.task.manifest import ShardError
 from pipeline.uv import InstallError
 
@@ -38,6 +42,8 @@ def one_line_errors() -> Iterator[None]:
         yield
     except (ManifestError, ShardError) as error:
         end(str(error), code=BAD_INPUT)
+    except SandboxStoppedError:
+        end("stopped", code=INTERRUPTED)
     except BROKEN as error:
         end(" ".join(str(error).split("\n")), code=BROKEN_MACHINE)
 

@@ -10,6 +10,7 @@ import typer
 from rich.progress import track
 
 from pipeline.cache import cache_folder
+from pipeline.commands.interrupt import stop_on_signal
 from pipeline.commands.say import ERR, OUT, existing_run, one_line_errors, print_json
 from pipeline.commands.tables import table
 from pipeline.config import SandboxName
@@ -39,9 +40,9 @@ def verify(
             scratch=cache_folder() / "scratch",
         )
         num_checks = 2 * len(index_tasks(folders.run))
-        found = verify_run(
-            folders, sandbox=open_sandbox(sandbox), jobs=jobs or len(os.sched_getaffinity(0))
-        )
+        box = open_sandbox(sandbox)
+        stop_on_signal(box.stop, message="stopped; nothing is kept of a verification")
+        found = verify_run(folders, sandbox=box, jobs=jobs or len(os.sched_getaffinity(0)))
         checks = list(track(found, "grading", total=num_checks, console=ERR))
     wrong = [check for check in checks if not check.is_right]
     if json:

@@ -1,15 +1,25 @@
 """Grade a patch against a Task: the one judgement that validation and training share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pipeline.sandbox.protocol import Limits, Sandbox
-from pipeline.task.patch import PatchError, apply_patch, is_protected
+from pipeline.task.patch import PatchError, apply_patch, is_protected, patch_paths
 from pipeline.task.record import Deletion, Outcome, Task
-from pipeline.task.suite import Bench, SuiteRun, run_suite
-from pipeline.task.tree import apply_changes, changed_tree, changes_between, find_misfit, read_tree
+from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
+from pipeline.task.tree import (
+    Changes,
+    apply_changes,
+    changed_tree,
+    changes_between,
+    find_misfit,
+    pruned_bytecode,
+    read_tree,
+)
 
 Verdict = Literal["solved", "unsolved"]
 
@@ -72,20 +82,44 @@ def grade_patch(patch: str, *, deletion: Deletion, ids: tuple[str, ...], desk: D
     misfit = find_misfit(desk.tree, final)
     if misfit:
         return _unsolved(f"the patch does not apply: {misfit}", num_expected=len(ids))
-    with changed_tree(
-        desk.tree,
-        final,
-        scratch=desk.scratch,
-        sandbox=desk.sandbox,
-    ) as folder:
-        run = run_suite(
-            desk.sandbox,
-            tree=folder,
-            bench=desk.bench,
-            limits=changed_limits(desk.bench.command.wall_s),
-        )
+    deleted = patch_paths(deletion.patch)
+    with changed_suite(desk, final, hidden=deleted) as run_changed:
+        run = run_changed(SuiteRequest())
     dropped = tuple(path for path in changes if is_protected(path))
     return judge(run, ids, dropped=dropped)
+
+
+@contextmanager
+def changed_suite(
+    desk: Desk, changes: Changes, *, hidden: Iterable[str] = ()
+) -> Iterator[Callable[[SuiteRequest], SuiteRun]]:
+    """Give a function that runs the suite of a changed tree, for the time of a block.
+
+    Args:
+        desk: whose tree is changed.
+        changes: new content by path, None for a removed file.
+        hidden: files whose bytecode is kept away, besides that of the changed ones.
+    """
+    compiled = desk.bench.bytecode / "tree"
+    compiled.mkdir(parents=True, exist_ok=True)
+    stale = {*changes, *hidden}
+    scratch, sandbox = desk.scratch, desk.sandbox
+    with (
+        changed_tree(desk.tree, changes, scratch=scratch, sandbox=sandbox) as tree,
+        pruned_bytecode(compiled, stale, scratch=scratch, sandbox=sandbox) as bytecode,
+    ):
+        yield partial(_run_changed, tree=tree, bytecode=bytecode, desk=desk)
+
+
+def _run_changed(request: SuiteRequest, *, tree: Path, bytecode: Path, desk: Desk) -> SuiteRun:
+    return run_suite(
+        desk.sandbox,
+        tree=tree,
+        bench=desk.bench,
+        request=request,
+        limits=changed_limits(desk.bench.command.wall_s),
+        bytecode=bytecode,
+    )
 
 
 def graded_tree(snapshot: Mapping[str, bytes], work: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -115,6 +115,16 @@ def verified(run_folder: Path, file: RunFile) -> Path:
     return path
 
 
+def check_files(run_folder: Path) -> None:
+    """Check the content of every file of a run.
+
+    Raises:
+        ShardError: one is missing or holds something else.
+    """
+    for file in read_manifest(run_folder).files:
+        verified(run_folder, file)
+
+
 def _manifest(path: Path, plain: Mapping[str, object]) -> Manifest:
     config, entries = plain.get("config"), plain.get("files")
     if not (isinstance(config, dict) and isinstance(entries, list)):

@@ -155,7 +155,10 @@ class TestOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """A test id that no verdict rests on, and why."""
+    """A test id that no verdict rests on, and why.
+
+    Example: `Quarantined(id="tests/test_a.py::test_now[…]", reason="unstable-id")`.
+    """
 
     id: str
     reason: QuarantineReason

@@ -26,7 +26,7 @@ class Bench:
     environment: Path
     # Real prefix of its interpreter, mounted where it is.
     interpreter: Path
-    # Folder of compiled bytecode shared by the runs.
+    # Folder of compiled bytecode shared by the runs: `packages` and, of the Snapshot, `tree`.
     bytecode: Path
     command: TestCommand
     # Folders of the tree on `sys.path`, relative to it.
@@ -111,21 +111,26 @@ def run_suite(
     bench: Bench,
     request: SuiteRequest = WHOLE,
     limits: Limits,
-    tree_mode: MountMode = "overlay",
+    bytecode: Path | None = None,
 ) -> SuiteRun:
-    """Run the suite of a tree; its files change only when `tree_mode` is `write`."""
+    """Run the suite of a tree, which stays as it is.
+
+    Args:
+        sandbox: where to run it.
+        tree: folder of the source tree.
+        bench: everything else that the suite needs.
+        request: what to run, and how.
+        limits: of the whole run.
+        bytecode: compiled bytecode of the tree; the Bench's own when None.
+    """
     job = Job(
         command=(f"{ENVIRONMENT}/bin/python", f"{TOOLS}/run_suite.py"),
         mounts=(
-            Mount(source=tree, target=TREE, mode=tree_mode),
+            Mount(source=tree, target=TREE, mode="overlay"),
             Mount(source=bench.environment, target=ENVIRONMENT),
             Mount(source=bench.interpreter, target=str(bench.interpreter)),
             Mount(source=INSIDE, target=TOOLS),
-            Mount(
-                source=bench.bytecode,
-                target=BYTECODE,
-                mode="write" if request.keep_bytecode else "overlay",
-            ),
+            *_bytecode_mounts(sandbox, bench, request, bytecode=bytecode),
         ),
         workdir=TREE,
         variables=_variables(bench, request),
@@ -133,6 +138,22 @@ def run_suite(
         stdin=json.dumps(_message(bench, request)).encode(),
     )
     return read_run(sandbox.run(job))
+
+
+def _bytecode_mounts(
+    sandbox: Sandbox, bench: Bench, request: SuiteRequest, *, bytecode: Path | None
+) -> tuple[Mount, ...]:
+    mode: MountMode = "write" if request.keep_bytecode else "overlay"
+    own = bench.bytecode / "tree"
+    packages = bench.bytecode / "packages"
+    for folder in (packages, own):
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            sandbox.adopt(folder)
+    return (
+        Mount(source=packages, target=BYTECODE, mode=mode),
+        Mount(source=bytecode or own, target=f"{BYTECODE}{TREE}", mode=mode),
+    )
 
 
 def _variables(bench: Bench, request: SuiteRequest) -> tuple[tuple[str, str], ...]:

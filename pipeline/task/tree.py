@@ -3,8 +3,9 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path, PurePosixPath
 
 from pipeline.sandbox.protocol import Sandbox
@@ -42,6 +43,22 @@ def changed_tree(
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def pruned_bytecode(
+    base: Path, changed: Iterable[str], *, scratch: Path, sandbox: Sandbox
+) -> Iterator[Path]:
+    """Give a tree's bytecode without that of some files, for the time of a block.
+
+    The bytecode of a deleted function gives it away to code that is graded.
+    """
+    with changed_tree(base, {}, scratch=scratch, sandbox=sandbox) as folder:
+        for path in changed:
+            module = folder / path
+            for file in module.parent.glob(f"{escape(module.stem)}.*pyc"):
+                file.unlink()
+        yield folder
 
 
 @contextmanager

@@ -11,20 +11,24 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache as cached
 from pathlib import Path
 
 import pytest
 
 from pipeline.cache import beside, publish
-from pipeline.desk import Folders
+from pipeline.desk import Folders, open_desk
 from pipeline.environment import BuiltEnvironment, build, resolve
 from pipeline.index import package_index
+from pipeline.make import make_task
+from pipeline.prepare import Prepared, prepare_repo
 from pipeline.repo import fetch
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
 from pipeline.task.grade import Desk
-from pipeline.task.record import Environment, Install, Repo, Source, TestCommand
+from pipeline.task.record import Environment, Install, Reject, Repo, Source, Task, TestCommand
 from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
+from tests.pipeline import pantry
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # The last of its line that has the `subtests` fixture and runs on every Python that we do.
@@ -35,6 +39,7 @@ MakeTree = Callable[[Mapping[str, str]], Path]
 RepoFor = Callable[..., Repo]
 DeskFor = Callable[..., Desk]
 RunFiles = Callable[..., SuiteRun]
+TaskOf = Callable[[str], Task | Reject]
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +93,9 @@ def make_tree(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Mak
 def repo_for() -> RepoFor:
     """Return a maker of manifest entries for trees; further arguments are the TestCommand's."""
 
-    def make(tree: Path, **command: object) -> Repo:
+    def make(tree: Path, *, name: str = "small", **command: object) -> Repo:
         return Repo(
-            name="small",
+            name=name,
             source=Source(kind="path", location=str(tree), pin=""),
             licence="MIT",
             python=PYTHON,
@@ -188,3 +193,40 @@ def run_files(make_tree: MakeTree, desk_for: DeskFor) -> RunFiles:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    make_tree: MakeTree, repo_for: RepoFor, folders: Folders, sandbox: Sandbox
+) -> Prepared:
+    """Return the pantry, measured and traced, with a slot for each candidate."""
+    repo = repo_for(make_tree(pantry.FILES), name="pantry")
+    result = prepare_repo(repo, folders=folders, sandbox=sandbox, seed=0, max_tasks=None)
+    assert isinstance(result, Prepared), result
+    return result
+
+
+@pytest.fixture(scope="session")
+def pantry_desk(prepared: Prepared, folders: Folders, sandbox: Sandbox) -> Desk:
+    """Return the desk where patches of the pantry are graded."""
+    desk = open_desk(
+        prepared.snapshot,
+        prepared.environment,
+        command=prepared.repo.test,
+        folders=folders,
+        sandbox=sandbox,
+    )
+    assert isinstance(desk, Desk), desk
+    return desk
+
+
+@pytest.fixture(scope="session")
+def task_of(prepared: Prepared, pantry_desk: Desk, folders: Folders) -> TaskOf:
+    """Return a maker of the pantry's tasks by title; each is made once."""
+
+    @cached
+    def make(title: str) -> Task | Reject:
+        feature = next(it for slot in prepared.slots for it in slot if it.title == title)
+        return make_task(feature, prepared=prepared, desk=pantry_desk, folders=folders, seed=0)
+
+    return make

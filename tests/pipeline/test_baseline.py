@@ -186,6 +186,11 @@ def test(capfd):
     with capfd.disabled():
         while True: print('x' * 1_000_000)
 """
+FILES = """
+def test(tmp_path):
+    for number in range(99):
+        (tmp_path / str(number)).write_bytes(bytes(2**20))
+"""
 # Limits far below those of a real baseline, and a test that goes over them.
 GREEDY = {
     "wall": (Limits(wall_s=1), "import time\ndef test(): time.sleep(60)"),
@@ -200,7 +205,7 @@ GREEDY = {
     ),
     "disk": (
         Limits(disk_bytes=20 * MIB),
-        "def test(tmp_path):\n    for n in range(99): (tmp_path / str(n)).write_bytes(bytes(2**20))",
+        FILES,
     ),
     "output": (
         Limits(output_bytes=MIB),

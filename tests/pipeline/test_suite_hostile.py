@@ -152,7 +152,8 @@ def test_a_trace_of_functions_that_nobody_named_is_left_out():
     ]
     trace = read_run(finished(b"\n".join(json.dumps(line).encode() for line in lines))).trace
     assert trace is not None
-    assert (trace.reached, trace.at_import, trace.at_collection) == ({"a": (0,)}, set(), {0})
+    assert trace.reached == {"a": (0,)}
+    assert (trace.at_import, trace.at_collection) == (frozenset(), frozenset({0}))
 
 
 INNOCENT = """

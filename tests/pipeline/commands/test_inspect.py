@@ -1,0 +1,46 @@
+import json
+from pathlib import Path
+
+from pipeline.task.shards import read_tasks
+from tests.pipeline.commands.conftest import Regrow
+
+
+def test_the_funnel_counts_everything_that_went_in(tiny_run: Path, regrow: Regrow):
+    done = regrow("inspect", tiny_run, "--json")
+    answer = json.loads(done.stdout)
+    rows = {row["stage"]: row for row in answer["funnel"]}
+    assert (rows["fetch"]["num_in"], rows["trace"]["num_out"]) == (1, 1)
+    assert rows["finalise"]["num_out"] == answer["num_tasks"] == len(answer["tasks"])
+    for row in answer["funnel"]:
+        assert row["num_in"] - row["num_out"] == sum(row["reasons"].values())
+
+
+def test_a_task_is_shown_from_request_to_evidence(tiny_run: Path, regrow: Regrow):
+    task = next(it for it in read_tasks(tiny_run) if it.feature.title == "tiny.words.shout")
+    said = regrow("inspect", tiny_run, "--task", task.id[:9]).stdout
+    for part in (
+        task.id,
+        "instruction: specification",
+        "instruction: bug_report",
+        "-    loud = text.upper()",
+        "tests/test_words.py::test_shout_louder[2]",
+        "NameError: name 'shout' is not defined",
+    ):
+        assert part in said
+
+
+def test_rejects_are_listed_with_their_reasons(tiny_run: Path, regrow: Regrow):
+    rows = json.loads(regrow("inspect", tiny_run, "--rejects", "--json").stdout)
+    assert all(row["stage"] and row["reason"] and row["detail"] for row in rows)
+
+
+def test_what_is_not_there_is_one_line(tiny_run: Path, regrow: Regrow, tmp_path: Path):
+    for arguments, said in (
+        ((tmp_path / "none",), "no such folder"),
+        ((tmp_path,), "no such file, expected the manifest of a finished run"),
+        ((tiny_run, "--task", "nothing"), "0 tasks start with 'nothing', expected one"),
+    ):
+        done = regrow("inspect", *arguments)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1

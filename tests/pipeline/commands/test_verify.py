@@ -1,0 +1,77 @@
+import dataclasses
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.task.manifest import read_manifest, write_manifest
+from pipeline.task.shards import read_tasks, write_shards
+from tests.pipeline.commands.conftest import Regrow
+
+
+@pytest.fixture
+def copy(tiny_run: Path, tmp_path: Path) -> Path:
+    """The shards and snapshots of a run, without its done-records."""
+    for name in ("tasks", "rejects", "snapshots", "transcripts"):
+        shutil.copytree(tiny_run / name, tmp_path / "copy" / name)
+    shutil.copy(tiny_run / "manifest.json", tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_shards_and_snapshots_are_enough_twice_in_a_row(copy: Path, regrow: Regrow):
+    for _ in range(2):
+        done = regrow("verify", copy, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == {
+            "num_tasks": 5,
+            "gold_solves": 1.0,
+            "empty_fails": 1.0,
+            "wrong": [],
+        }
+
+
+def test_a_gold_patch_that_does_not_solve_fails_the_command(copy: Path, regrow: Regrow):
+    first, *rest = read_tasks(copy)
+    broken = dataclasses.replace(first, deletion=dataclasses.replace(first.deletion, gold_patch=""))
+    manifest = read_manifest(copy)
+    others = [file for file in manifest.files if not file.path.startswith("tasks/")]
+    shards = write_shards(copy, "tasks", [broken, *rest])
+    write_manifest(copy, [*others, *shards], config=manifest.config)
+    done = regrow("verify", copy)
+    assert done.returncode == 1
+    assert f"WRONG {first.id} gold: " in done.stdout
+    assert done.stdout.count("WRONG") == 1
+
+
+def test_an_interrupt_stops_it_within_seconds(copy: Path, environ: dict[str, str]):
+    command = [sys.executable, "-m", "pipeline", "verify", str(copy)]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2.5)
+        began_s = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode in {0, 130}
+    assert time.monotonic() - began_s < 6
+
+
+def test_a_shard_that_was_changed_is_refused(copy: Path, regrow: Regrow):
+    shard = next((copy / "tasks").iterdir())
+    shard.write_bytes(shard.read_bytes() + b"x")
+    done = regrow("verify", copy)
+    assert done.returncode == 2
+    assert "expected" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_snapshot_that_was_changed_is_never_graded(copy: Path, regrow: Regrow):
+    snapshot = next((copy / "snapshots").iterdir())
+    snapshot.write_bytes(snapshot.read_bytes()[:-7])
+    done = regrow("verify", copy)
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in done.stderr

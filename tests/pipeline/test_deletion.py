@@ -1,0 +1,158 @@
+"""What the agent takes away, and what makes it give up."""
+
+import pytest
+
+from pipeline.agent.loop import read_transcript
+from pipeline.desk import Folders
+from pipeline.make import make_slot, make_task
+from pipeline.prepare import Prepared
+from pipeline.sandbox.protocol import Sandbox
+from pipeline.task.grade import Desk
+from pipeline.task.patch import apply_patch, is_protected, patch_paths
+from pipeline.task.record import Deletion, Feature, Reject, Task, content_id
+from pipeline.task.tree import apply_changes, read_tree
+from tests.pipeline import pantry
+from tests.pipeline.conftest import TaskOf
+
+SNAPSHOT = {path: text.encode() for path, text in pantry.FILES.items()}
+
+UNITS = '''\
+"""Amounts and their units."""
+
+import re
+
+
+def parse_amount(text):
+    """Split a text such as `2.5 kg` into number and unit."""
+    match = re.fullmatch(r"([0-9.]+) *([a-z]+)", text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]), match[2]
+'''
+
+
+@pytest.fixture(scope="module")
+def convert(task_of: TaskOf) -> Task:
+    task = task_of("pantry.units.convert")
+    assert isinstance(task, Task), task
+    return task
+
+
+def ablated(deletion: Deletion) -> dict[str, bytes]:
+    return apply_changes(SNAPSHOT, apply_patch(SNAPSHOT, deletion.patch))
+
+
+def test_a_function_goes_with_its_helper_its_constant_and_every_name_of_it(convert: Task):
+    changed = ablated(convert.deletion)
+    assert changed.keys() == SNAPSHOT.keys()
+    assert changed["pantry/units.py"].decode() == UNITS
+    init = pantry.FILES["pantry/__init__.py"]
+    assert changed["pantry/__init__.py"].decode() == init.replace(
+        "import convert, parse_amount", "import parse_amount"
+    ).replace('    "convert",\n', "")
+    tests = pantry.FILES["tests/test_units.py"]
+    assert changed["tests/test_units.py"].decode() == tests.replace(
+        "from pantry import convert\n", ""
+    )
+    assert convert.deletion.paths == (
+        "pantry/__init__.py",
+        "pantry/units.py",
+        "tests/test_units.py",
+    )
+
+
+def test_what_went_besides_is_listed(convert: Task):
+    assert convert.deletion.seams == (
+        "pantry/__init__.py:convert",
+        "pantry/units.py:_FACTORS",
+        "pantry/units.py:_factor",
+        "tests/test_units.py:convert",
+    )
+    removed = [line for line in convert.deletion.patch.splitlines() if line.startswith("-")]
+    names = [line for line in removed if line.startswith("--- ")]
+    assert convert.deletion.num_removed_lines == len(removed) - len(names)
+
+
+def test_the_gold_patch_undoes_all_but_protected_files(convert: Task):
+    before = ablated(convert.deletion)
+    gold = apply_patch(before, convert.deletion.gold_patch)
+    assert not [path for path in gold if is_protected(path)]
+    assert apply_changes(before, gold) == {
+        path: before[path] if is_protected(path) else content for path, content in SNAPSHOT.items()
+    }
+
+
+def test_the_snapshot_on_disk_is_untouched(convert: Task, pantry_desk: Desk):
+    assert convert.deletion.patch
+    assert read_tree(pantry_desk.tree) == SNAPSHOT
+
+
+def test_the_transcript_tells_each_turn_and_is_named_by_its_digest(convert: Task, folders: Folders):
+    turns = read_transcript((folders.run / "transcripts" / f"{convert.id}.jsonl").read_bytes())
+    assert content_id(*turns) == convert.provenance.transcript
+    tools = [turn.tool for turn in turns]
+    assert tools[0] == "search"
+    assert tools[-3:] == ["import_modules", "run_tests", "run_tests"]
+    assert set(tools[1:-3]) == {"read_file", "edit_file"}
+    assert "pantry/units.py:" in turns[0].output
+    assert turns[-1].output.startswith(
+        "2 collected, 2 failed\nFAILED tests/test_units.py::test_con"
+    )
+
+
+def test_an_import_that_no_analysis_sees_is_found_by_collecting(task_of: TaskOf):
+    task = task_of("pantry.odd.hum")
+    assert isinstance(task, Task), task
+    assert patch_paths(task.deletion.patch) == ("pantry/odd.py", "tests/test_lazy.py")
+    lines = ablated(task.deletion)["tests/test_lazy.py"].decode().splitlines()
+    assert lines[0] == "from pantry.lazy import whisper"
+    assert patch_paths(task.deletion.gold_patch) == ("pantry/odd.py",)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "detail"),
+    [
+        ("bellow", "used_at_import", "pantry.odd: KeyError: 'bellow'"),
+        (
+            "growl",
+            "does_not_collect",
+            "1 other tests are not collected, first: tests/test_growl.py::test_other",
+        ),
+        (
+            "sigh",
+            "target_survives",
+            "1 of 1 targets still pass, first: tests/test_odd.py::test_sigh",
+        ),
+    ],
+)
+def test_a_deletion_that_goes_wrong_is_given_up(
+    task_of: TaskOf, name: str, reason: str, detail: str
+):
+    result = task_of(f"pantry.odd.{name}")
+    assert result == Reject(stage="deletion", reason=reason, detail=detail)
+
+
+def candidate(prepared: Prepared, title: str) -> Feature:
+    return next(it for slot in prepared.slots for it in slot if it.title == title)
+
+
+def test_the_same_candidate_makes_the_same_task(
+    convert: Task, prepared: Prepared, pantry_desk: Desk, folders: Folders
+):
+    feature = candidate(prepared, "pantry.units.convert")
+    again = make_task(feature, prepared=prepared, desk=pantry_desk, folders=folders, seed=0)
+    assert again == convert
+
+
+def test_a_slot_makes_one_task_and_says_what_became_of_the_others(
+    prepared: Prepared, folders: Folders, sandbox: Sandbox
+):
+    titles = ["pantry.odd.bellow", "pantry.shelf.Shelf.find", "pantry.labels.Label"]
+    candidates = [candidate(prepared, title) for title in titles]
+    made = make_slot(prepared, candidates, folders=folders, sandbox=sandbox, seed=0)
+    assert [task.feature.title for task in made.tasks] == ["pantry.shelf.Shelf.find"]
+    assert [(it.subject, it.reject.reason) for it in made.left_out] == [
+        ("pantry.odd.bellow", "used_at_import"),
+        ("pantry.labels.Label", "not_needed"),
+    ]
+    assert list(folders.scratch.iterdir()) == []
