@@ -107,11 +107,16 @@ def quarantine(reasons: Mapping[str, QuarantineReason | None]) -> tuple[Quaranti
     without its parameters: the record must not differ.
     """
     booked = {
-        (f"{key.split('[')[0]}[…]" if reason == "unstable-id" else key): reason
+        (_without_parameters(key) if reason == "unstable-id" else key): reason
         for key, reason in reasons.items()
         if reason
     }
     return tuple(Quarantined(id=key, reason=reason) for key, reason in booked.items())
+
+
+def _without_parameters(key: str) -> str:
+    name, bracket, _ = key.partition("[")
+    return f"{name}[…]" if bracket else key
 
 
 def _outcome(table: dict[str, TestOutcome], key: str) -> Outcome:

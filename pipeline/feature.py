@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pipeline.language.python.references import ReferenceIndex, index_tree
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
-from pipeline.language.python.usage import is_used_elsewhere
+from pipeline.language.python.usage import is_used_at_import, is_used_elsewhere
 from pipeline.task.record import Baseline, Feature, Reject, content_id
 from pipeline.trace import Trace
 
@@ -82,8 +82,11 @@ def _judge(
     refused = _judge_tests(tests, num_baseline=len(baseline.passing))
     if refused is not None:
         return refused
-    used = is_used_elsewhere(definition, index, within_package=package)
-    return _reject("used_elsewhere", used) if used else tests
+    if used := is_used_elsewhere(definition, index, within_package=package):
+        return _reject("used_elsewhere", used)
+    if used := is_used_at_import(definition, index):
+        return _reject("used_at_import", used)
+    return tests
 
 
 def _judge_tests(tests: tuple[str, ...], *, num_baseline: int) -> Reject | None:

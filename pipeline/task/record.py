@@ -385,6 +385,7 @@ REASONS: dict[str, frozenset[str]] = {
         "reached_by_too_many_tests",
         "no_nameable_group",
         "used_elsewhere",
+        "used_at_import",
         "too_small",
     }),
     "selection": frozenset({"not_needed", "overlaps"}),

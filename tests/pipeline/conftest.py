@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cache import beside, publish
 from pipeline.desk import Folders, open_desk
 from pipeline.environment import BuiltEnvironment, build, resolve
 from pipeline.index import package_index
@@ -31,7 +30,7 @@ from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
 from tests.pipeline import pantry
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-# The last of its line that has the `subtests` fixture and runs on every Python that we do.
+# Pinned, so that every day has the same environment; it has the `subtests` fixture.
 PYTEST = Install(packages=("pytest==9.0.2",), exclude_newer="2026-01-31")
 LIMITS = Limits(wall_s=60, cpu_s=60)
 
@@ -118,34 +117,27 @@ def environment(make_tree: MakeTree, repo_for: RepoFor, folders: Folders) -> Env
 
 @pytest.fixture(scope="session")
 def bench(
-    environment: Environment, folders: Folders, sandbox: Sandbox, make_tree: MakeTree
+    environment: Environment,
+    folders: Folders,
+    sandbox: Sandbox,
+    make_tree: MakeTree,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Bench:
-    """Return a bench with the bytecode of pytest, and none of any tree."""
+    """Return a bench with the bytecode of pytest."""
     with locked(folders.cache):
         built = build(environment, cache=folders.cache, index=folders.index)
         assert isinstance(built, BuiltEnvironment), built
-        bytecode = folders.cache / "warm" / environment.digest
-        if not bytecode.is_dir():
-            tree = make_tree({"test_warm.py": "def test_warm(subtests): assert True"})
-            with beside(bytecode) as scratch:
-                sandbox.adopt(scratch)
-                warm = _bench(built, bytecode=scratch / "pyc", command=TestCommand())
-                warm.bytecode.mkdir()
-                sandbox.adopt(warm.bytecode)
-                request = SuiteRequest(keep_bytecode=True)
-                run_suite(sandbox, tree=tree, bench=warm, request=request, limits=LIMITS)
-                publish(warm.bytecode, bytecode)
-    return _bench(built, bytecode=bytecode, command=TestCommand(wall_s=1.0))
-
-
-def _bench(built: BuiltEnvironment, *, bytecode: Path, command: TestCommand) -> Bench:
-    return Bench(
+    warm = Bench(
         environment=built.folder,
         interpreter=built.interpreter_prefix,
-        bytecode=bytecode,
-        command=command,
+        bytecode=tmp_path_factory.mktemp("warm"),
+        command=TestCommand(),
         import_roots=(".",),
     )
+    tree = make_tree({"test_warm.py": "def test_warm(): assert True"})
+    request = SuiteRequest(keep_bytecode=True)
+    run_suite(sandbox, tree=tree, bench=warm, request=request, limits=LIMITS)
+    return warm
 
 
 @pytest.fixture(scope="session")

@@ -148,7 +148,7 @@ def hum(text):
     return marked
 
 
-def bellow(text):
+def howl(text):
     """Be needed while this module is imported."""
     loud = text.upper()
     marked = f"{loud}!!!"
@@ -176,7 +176,7 @@ def murmur(text):
     return marked
 
 
-LOUDEST = globals()["bel" + "low"]
+LOUDEST = globals()["ho" + "wl"]
 ''',
     "pantry/lazy.py": '''\
 """All that is odd, on demand."""
@@ -202,8 +202,8 @@ def test_exports():
     assert all(hasattr(pantry, name) for name in ("Shelf", "whisper"))
 
 
-def test_bellow():
-    assert odd.bellow("hot") == "HOT!!!"
+def test_howl():
+    assert odd.howl("hot") == "HOT!!!"
 
 
 def test_sigh():

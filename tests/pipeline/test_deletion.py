@@ -112,7 +112,7 @@ def test_an_import_that_no_analysis_sees_is_found_by_collecting(task_of: TaskOf)
 @pytest.mark.parametrize(
     ("name", "reason", "detail"),
     [
-        ("bellow", "used_at_import", "pantry.odd: KeyError: 'bellow'"),
+        ("howl", "used_at_import", "pantry.odd: KeyError: 'howl'"),
         (
             "growl",
             "does_not_collect",
@@ -147,12 +147,12 @@ def test_the_same_candidate_makes_the_same_task(
 def test_a_slot_makes_one_task_and_says_what_became_of_the_others(
     prepared: Prepared, folders: Folders, sandbox: Sandbox
 ):
-    titles = ["pantry.odd.bellow", "pantry.shelf.Shelf.find", "pantry.labels.Label"]
+    titles = ["pantry.odd.howl", "pantry.shelf.Shelf.find", "pantry.labels.Label"]
     candidates = [candidate(prepared, title) for title in titles]
     made = make_slot(prepared, candidates, folders=folders, sandbox=sandbox, seed=0)
     assert [task.feature.title for task in made.tasks] == ["pantry.shelf.Shelf.find"]
     assert [(it.subject, it.reject.reason) for it in made.left_out] == [
-        ("pantry.odd.bellow", "used_at_import"),
+        ("pantry.odd.howl", "used_at_import"),
         ("pantry.labels.Label", "not_needed"),
     ]
     assert list(folders.scratch.iterdir()) == []

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Mapping
 from pipeline.task.patch import is_protected
 
 # Folders at the top of a tree whose Python is neither package nor test.
-ASIDE = frozenset({"doc", "docs", "example", "examples", "bench", "benchmark", "benchmarks"})
+ASIDE = frozenset({
+    "bench",
+    "benchmark",
+    "benchmarks",
+    "doc",
+    "docs",
+    "example",
+    "examples",
+    "typing-examples",
+})
 
 
 def decode_sources(files: Mapping[str, bytes]) -> dict[str, str]:

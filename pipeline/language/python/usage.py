@@ -31,6 +31,12 @@ def is_used_elsewhere(
     return f"related to {relative}" if relative else ""
 
 
+def is_used_at_import(definition: Definition, index: ReferenceIndex) -> str:
+    """Say in one line which file, tests included, needs a symbol to be imported; else empty."""
+    early = (use for use in uses_of(definition, index) if use.at_import and use.kind != "string")
+    return next((render(use) for use in early if not is_within(use, definition)), "")
+
+
 def uses_of(definition: Definition, index: ReferenceIndex) -> list[Use]:
     """Return all uses of a symbol, those by its own body and by strings included."""
     symbol = definition.symbol

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.language.python.references import find_links, index_tree
-from pipeline.language.python.usage import is_used_elsewhere
+from pipeline.language.python.usage import is_used_at_import, is_used_elsewhere
 
 CORE = "def take(n):\n    return take(n - 1)\n"
 
@@ -60,6 +60,21 @@ def test_imports_exports_and_other_things_of_the_name_are_no_uses(source: str):
 
 def test_own_recursion_and_tests_are_no_uses():
     assert not why({"tests/test_a.py": "from pkg.core import take\ntake(1)\n"})
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("take(1)\n", "called at tests/test_a.py:2"),
+        ("class A:\n    how = staticmethod(take)\n", "read at tests/test_a.py:3 in A"),
+        ("def test_a():\n    take(1)\n", ""),
+        ("NAMES = ['take']\n", ""),
+    ],
+)
+def test_a_test_file_that_needs_it_to_be_imported_is_told(source: str, reason: str):
+    files = {"tests/test_a.py": f"from pkg.core import take\n{source}"}
+    index = index_tree({"pkg/__init__.py": "", "pkg/core.py": CORE} | files)
+    assert is_used_at_import(index.definitions["pkg/core.py", "take"], index) == reason
 
 
 def test_a_comprehension_hides_a_name_only_inside():
