@@ -15,7 +15,7 @@ demo: .venv/.demo-installed
 
 # All checks and all tests, as in CI.
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # What needs no running of the code: style, types, architecture, spelling.
 check: .venv/.test-installed

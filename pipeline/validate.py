@@ -7,7 +7,7 @@ from pipeline.task.grade import (
     graded_tree,
     outcomes_of,
 )
-from pipeline.task.patch import apply_patch
+from pipeline.task.patch import apply_patch, is_protected
 from pipeline.task.record import (
     Baseline,
     Deletion,
@@ -15,6 +15,7 @@ from pipeline.task.record import (
     FailToPass,
     Feature,
     Outcome,
+    Quarantined,
     Reject,
     TestRun,
     TreeName,
@@ -36,7 +37,8 @@ def validate(
 
     Valid means: on the ablated tree each target fails, errs or is gone, three times out of three,
     and each other test of the Baseline passes; the gold patch gives back the Snapshot byte for
-    byte, and there every test of the Baseline passes again.
+    byte, and there every test of the Baseline passes again. Doctests of the deleted code itself
+    are set aside: they are gone with it, and a solver need not write them again.
     """
     runs = _run_ablated(feature, deletion, desk=desk)
     reject = _judge_ablated(feature, runs, baseline=baseline) or _judge_gold(
@@ -49,7 +51,7 @@ def validate(
     return Evidence(
         fail_to_pass=_fail_to_pass(feature, runs[0]),
         pass_to_pass=tuple(key for key in ids if key not in targets),
-        quarantined=baseline.quarantined,
+        quarantined=baseline.quarantined + _own_doctests(feature, runs[0]),
         runs=(
             count_run("ablated", outcomes_of(runs[0], ids)),
             *(count_run("ablated", outcomes_of(run, feature.tests)) for run in runs[1:]),
@@ -93,6 +95,9 @@ def _judge_ablated(feature: Feature, runs: list[SuiteRun], *, baseline: Baseline
     if others:
         detail = f"{len(others)} other tests break: {others[0]}: {whole[others[0]]}"
         return Reject(stage="validation", reason="others_break", detail=detail)
+    if not _fail_to_pass(feature, runs[0]):
+        detail = f"its {len(feature.tests)} tests are doctests that go with it"
+        return Reject(stage="validation", reason="only_own_doctests", detail=detail)
     for run in runs[1:]:
         again = outcomes_of(run, feature.tests)
         survivors = [key for key, outcome in again.items() if outcome not in BROKEN]
@@ -115,15 +120,23 @@ def _judge_gold(deletion: Deletion, *, baseline: Baseline, desk: Desk) -> Reject
     return None
 
 
-def _fail_to_pass(feature: Feature, run: SuiteRun) -> tuple[FailToPass, ...]:
+def _own_doctests(feature: Feature, run: SuiteRun) -> tuple[Quarantined, ...]:
+    """Book the targets that stood in the deleted code: nobody can be asked to write them again."""
     outcomes = outcomes_of(run, feature.tests)
     return tuple(
-        FailToPass(
-            id=key,
-            ablated=outcomes[key],
-            symptom=run.symptom(key),
-        )
+        Quarantined(id=key, reason="own-doctest")
+        for key, outcome in outcomes.items()
+        if outcome == "missing" and not is_protected(key.split("::")[0])
+    )
+
+
+def _fail_to_pass(feature: Feature, run: SuiteRun) -> tuple[FailToPass, ...]:
+    outcomes = outcomes_of(run, feature.tests)
+    own = {it.id for it in _own_doctests(feature, run)}
+    return tuple(
+        FailToPass(id=key, ablated=outcomes[key], symptom=run.symptom(key))
         for key in feature.tests
+        if key not in own
     )
 
 

@@ -13,7 +13,7 @@ SymbolKind = Literal["function", "method", "class"]
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
 TreeName = Literal["ablated", "restored"]
 QuarantineReason = Literal[
-    "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id"
+    "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id", "own-doctest"
 ]
 
 
@@ -401,6 +401,7 @@ REASONS: dict[str, frozenset[str]] = {
         "target_survives",
         "others_break",
         "flaky_target",
+        "only_own_doctests",
         "not_restored",
         "wall",
         "cpu",

@@ -11,6 +11,7 @@ from pipeline.task.record import (
     Deletion,
     Evidence,
     FailToPass,
+    Quarantined,
     Reject,
     Task,
     TestRun,
@@ -37,17 +38,25 @@ def task(task_of: TaskOf) -> Task:
 def test_the_targets_break_each_in_its_way(task: Task):
     symptom = "NameError: name 'convert' is not defined"
     assert task.evidence.fail_to_pass == (
-        FailToPass(id="pantry/units.py::pantry.units.convert", ablated="missing", symptom=""),
         FailToPass(id="tests/test_units.py::test_convert", ablated="failed", symptom=symptom),
         FailToPass(id="tests/test_units.py::test_unknown_unit", ablated="failed", symptom=symptom),
     )
 
 
+DOCTEST = "pantry/units.py::pantry.units.convert"
+
+
+def test_a_doctest_of_the_deleted_code_is_set_aside(task: Task):
+    assert DOCTEST in task.feature.tests
+    assert Quarantined(id=DOCTEST, reason="own-doctest") in task.evidence.quarantined
+
+
 def test_targets_and_the_rest_are_the_baseline(task: Task, prepared: Prepared):
     targets = tuple(it.id for it in task.evidence.fail_to_pass)
-    assert targets == task.feature.tests
+    assert {*targets, DOCTEST} == set(task.feature.tests)
     assert set(targets).isdisjoint(task.evidence.pass_to_pass)
-    assert sorted(targets + task.evidence.pass_to_pass) == sorted(prepared.baseline.passing)
+    judged = [DOCTEST, *targets, *task.evidence.pass_to_pass]
+    assert sorted(judged) == sorted(prepared.baseline.passing)
 
 
 def test_each_run_is_counted(task: Task, prepared: Prepared):

@@ -148,3 +148,14 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.ifs
         return
     yield from ast.iter_child_nodes(node)
+
+
+def arguments_of(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the parameters of a function, however they are passed."""
+    extra = [it for it in (arguments.vararg, arguments.kwarg) if it is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def as_names(arguments: ast.arguments) -> list[ast.Name]:
+    """Return the parameters of a function as the names that they bind."""
+    return [ast.Name(id=it.arg, ctx=ast.Store()) for it in arguments_of(arguments)]

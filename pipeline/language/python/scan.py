@@ -10,6 +10,8 @@ from pipeline.language.python.bindings import (
     COMPREHENSIONS,
     Binding,
     Comprehension,
+    arguments_of,
+    as_names,
     bindings_in,
     grouped,
     has_lazy_annotations,
@@ -196,17 +198,17 @@ class _Scanner:
     def on_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit_as("decorator", node.decorator_list)
         self.visit_all([*node.args.defaults, *node.args.kw_defaults])
-        for argument in _arguments(node.args):
+        for argument in arguments_of(node.args):
             self.visit_annotation(argument.annotation)
         self.visit_annotation(node.returns)
-        frame = self.frame_of([*_as_names(node.args), *node.body], name=node.name, is_class=False)
+        frame = self.frame_of([*as_names(node.args), *node.body], name=node.name, is_class=False)
         before, self.at_import = self.at_import, False
         self.visit_inside(frame, node.body)
         self.at_import = before
 
     def on_lambda(self, node: ast.Lambda) -> None:
         self.visit_all([*node.args.defaults, *node.args.kw_defaults])
-        frame = self.frame_of(_as_names(node.args), name="", is_class=False)
+        frame = self.frame_of(as_names(node.args), name="", is_class=False)
         before, self.at_import = self.at_import, False
         self.visit_inside(frame, [node.body])
         self.at_import = before
@@ -294,12 +296,3 @@ class _Scanner:
         ast.Name: on_name,
         **dict.fromkeys(COMPREHENSIONS, on_comprehension),
     }
-
-
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
-    extra = [it for it in (arguments.vararg, arguments.kwarg) if it is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
-
-
-def _as_names(arguments: ast.arguments) -> list[ast.Name]:
-    return [ast.Name(id=it.arg, ctx=ast.Store()) for it in _arguments(arguments)]

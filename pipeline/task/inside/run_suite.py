@@ -213,7 +213,7 @@ def main():
     hook = load_hook(request["trace"], emit)  # before pytest, which loads conftest files early
     pytest = mark_wrappers()
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
-    args = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir=."]
+    args = ["-o", "cache_dir=/tmp/.pytest_cache", "-p", "no:randomly", "--rootdir=."]
     args += ["--continue-on-collection-errors", "--tb=native", "-q"]
     if request["collect_only"]:
         args.append("--collect-only")

@@ -252,7 +252,8 @@ def bad_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, (suite, _) in BAD_SUITES.items():
         files = {f"{name}.py": "def one():\n    return 1\n"}
         write_tree(folder / name, files | ({"test_it.py": suite} if suite else {}))
-        text += entry(name, f'path = "{name}"', wall_s=0.2)
+        # Short for the one that runs into it; long enough for the others on a busy machine.
+        text += entry(name, f'path = "{name}"', wall_s=0.2 if name == "hanging" else 3.0)
     write_tree(folder / "tiny", LIBRARY)
     write_tree(folder / "cloned", LIBRARY)
     for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "all")):
