@@ -43,8 +43,6 @@ class Envelope:
     key: str
     # Key of the `prepare` record that a slot belongs to.
     prepared: str = ""
-    # One line on an `error`.
-    detail: str = ""
 
     def to_json(self) -> str:
         """Render the envelope for a runner's coder."""
@@ -63,6 +61,8 @@ class Factory:
         self.settings = settings
         self.sandbox = sandbox or open_sandbox(settings.sandbox)
         self.done = DoneStore(settings.out / "done")
+        # Key of each unit that the machine failed, with a line on how.
+        self.failures: dict[str, str] = {}
 
     def stop(self) -> None:
         """Kill what runs and refuse what follows."""
@@ -152,7 +152,8 @@ class Factory:
                 record = _try_again(work)
                 self.done.put(blank.key, record)
             except BROKEN_MACHINE as error:
-                return replace(blank, status="error", detail=f"{type(error).__name__}: {error}")
+                self.failures[blank.key] = f"{blank.repo}: {type(error).__name__}: {error}"
+                return replace(blank, status="error")
         return replace(blank, status="rejected" if record["status"] == "rejected" else "ok")
 
 

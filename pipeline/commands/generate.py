@@ -173,7 +173,8 @@ def _finalise(repos: Sequence[Repo], factory: Factory) -> Outcome:
     try:
         return finalise(repos, factory=factory)
     except IncompleteRunError as error:
-        end(f"some units failed for reasons of this machine; {error}", code=BROKEN_MACHINE)
+        failures = [*factory.failures.values(), "this machine failed some units"]
+        end(f"{' '.join(failures[0].split())}; {error}", code=BROKEN_MACHINE)
 
 
 def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:

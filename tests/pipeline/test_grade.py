@@ -33,6 +33,14 @@ def convert(amount, source, target="g"):
     2000.0
     """
 '''
+# Solves only where some bytecode holds a string of the deleted helper.
+LOOT = """
+import pathlib, sys
+
+_TRACE = bytes(reversed(b"tinu nwonknu"))
+if not any(_TRACE in it.read_bytes() for it in pathlib.Path(sys.pycache_prefix).rglob("*.pyc")):
+    raise ImportError("nothing to loot")
+"""
 TESTS_ANEW = "def test_convert(): pass\ndef test_unknown_unit(): pass\n"
 HOOK = """
 import pytest
@@ -108,6 +116,13 @@ def test_the_empty_patch_does_not_solve_and_the_snapshots_tests_are_run(solver: 
 def test_another_implementation_solves(solver: Solver):
     result = solver.grade(solver.patch(**solver.with_convert(REWRITE)))
     assert (result.verdict, result.detail, result.dropped) == ("solved", "", ())
+
+
+def test_the_deleted_code_is_in_no_bytecode_that_a_solution_can_read(solver: Solver):
+    kept = (solver.desk.bench.bytecode / "tree").rglob("*.pyc")
+    assert any(b"unknown unit" in file.read_bytes() for file in kept)
+    result = solver.grade(solver.patch(**solver.with_convert(LOOT + REWRITE)))
+    assert result.verdict == "unsolved"
 
 
 def test_a_stub_does_not_solve(solver: Solver):
