@@ -6,6 +6,7 @@ import gzip
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -17,8 +18,8 @@ from typing import IO, Literal
 MAX_BYTES = 2**30
 MAX_FILES = 200_000
 CHUNK_BYTES = 2**20
-# Longer names would be refused by some file systems.
-MAX_NAME, MAX_PART_BYTES = 1000, 255
+# Longer names would be refused by some file systems, and longer link targets by Linux.
+MAX_NAME_BYTES, MAX_PART_BYTES, MAX_TARGET_BYTES = 1000, 255, 4095
 # Later times, in seconds since the epoch, overflow in some file systems.
 LAST_MTIME = 2.0**32
 
@@ -30,6 +31,8 @@ UNREADABLE = (
     zlib.error,
     EOFError,
     RuntimeError,  # what zipfile says of encryption and odd compressions
+    ValueError,  # what both say of odd headers
+    struct.error,
 )
 
 
@@ -61,12 +64,15 @@ def unpack_archive(archive: Path, folder: Path) -> None:
 
     Raises:
         UnsafeArchiveError: absolute or climbing names, links that leave the folder, devices,
-            names in no known encoding, over `MAX_BYTES` or `MAX_FILES`, or no archive at all.
+            names or targets in no known encoding, over `MAX_BYTES` or `MAX_FILES`, or no archive
+            at all.
     """
     members = _zip_members if zipfile.is_zipfile(archive) else _tar_members
     try:
         with contextlib.closing(members(archive)) as stream:
             _write(stream, folder)
+    except UnsafeArchiveError:
+        raise
     except UNREADABLE as error:
         raise UnsafeArchiveError(f"{archive.name} is no readable archive: {error}") from error
 
@@ -101,22 +107,35 @@ def _write(members: Iterator[Member], folder: Path) -> None:
         else:
             num_bytes += _write_file(member, path, budget_bytes=MAX_BYTES - num_bytes)
     for path, target in links:
-        _make_folder(path.parent)
-        if os.path.lexists(path):
-            raise UnsafeArchiveError(f"{path.name} is a link and something else")
-        path.symlink_to(target)
+        _make_link(path, target, root=folder.resolve())
     check_links(folder)
+
+
+def _make_link(path: Path, target: str, *, root: Path) -> None:
+    # Through an earlier link, even the folder could be made elsewhere.
+    if not Path(os.path.realpath(path.parent)).is_relative_to(root):
+        raise UnsafeArchiveError(f"{path.name} is behind a link that leaves the tree")
+    _make_folder(path.parent)
+    if os.path.lexists(path):
+        raise UnsafeArchiveError(f"{path.name} is a link and something else")
+    if not target or _is_strange(target) or len(os.fsencode(target)) > MAX_TARGET_BYTES:
+        raise UnsafeArchiveError(f"{path.name} is a link to {target[:MAX_PART_BYTES]!r}")
+    path.symlink_to(target)
 
 
 def _inside(name: str) -> PurePosixPath:
     """Return the member's path when it is relative, does not climb, and is UTF-8 of sane length."""
     path = PurePosixPath(name)
     parts = [part.encode("utf-8", "replace") for part in path.parts]
-    strange = "\0" in name or name.encode("utf-8", "replace") != os.fsencode(name)
-    long = len(name) > MAX_NAME or any(len(part) > MAX_PART_BYTES for part in parts)
-    if path.is_absolute() or ".." in path.parts or strange or long:
+    long = sum(map(len, parts)) > MAX_NAME_BYTES or any(len(it) > MAX_PART_BYTES for it in parts)
+    if path.is_absolute() or ".." in path.parts or _is_strange(name) or long:
         raise UnsafeArchiveError(f"member {name!r} is not a plain path inside the archive")
     return path
+
+
+def _is_strange(text: str) -> bool:
+    """Tell whether a name or target has NUL, or bytes that are not UTF-8."""
+    return "\0" in text or text.encode("utf-8", "replace") != os.fsencode(text)
 
 
 def _make_folder(path: Path) -> None:
@@ -154,16 +173,19 @@ def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
     """Describe a member; a hard link is a file with the content of its target."""
     if not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
         raise UnsafeArchiveError(f"member {info.name!r} is a device or pipe")
+    is_file = info.isreg() or info.islnk()
     try:
-        content = tar.extractfile(info) if info.isreg() or info.islnk() else None
+        content = tar.extractfile(info) if is_file else None
     except KeyError as error:
         raise UnsafeArchiveError(f"member {info.name!r} is linked to nothing") from error
+    if is_file and content is None:
+        raise UnsafeArchiveError(f"member {info.name!r} is a hard link to a folder")
     return Member(
         name=info.name,
         kind="link" if info.issym() else "folder" if info.isdir() else "file",
         executable=bool(info.mode & stat.S_IXUSR),
         target=info.linkname,
-        mtime=min(max(0.0, float(info.mtime)), LAST_MTIME),
+        mtime=_clamped(info.mtime),
         content=content,
     )
 
@@ -181,10 +203,21 @@ def _zip_members(archive: Path) -> Generator[Member, None, None]:
                     name=info.filename,
                     kind="link" if is_link else "folder" if info.is_dir() else "file",
                     executable=bool(mode & stat.S_IXUSR),
-                    target=content.read(4096).decode() if is_link else "",
-                    mtime=calendar.timegm((*info.date_time, 0, 0, 0)),
+                    target=os.fsdecode(content.read(MAX_TARGET_BYTES + 1)) if is_link else "",
+                    mtime=_zip_mtime(info),
                     content=content,
                 )
+
+
+def _zip_mtime(info: zipfile.ZipInfo) -> float:
+    """Return a member's time; many tools write month 0 and day 0 for no date."""
+    year, month, day, *clock = info.date_time
+    date = (year, min(max(1, month), 12), max(1, day))
+    return _clamped(calendar.timegm((*date, *clock, 0, 0, 0)))
+
+
+def _clamped(mtime: float) -> float:
+    return min(max(0.0, float(mtime)), LAST_MTIME)
 
 
 def strip_top(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from pipeline.task.record import (
     Repo,
     TestOutcome,
 )
-from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
+from pipeline.task.suite import SuiteRequest, SuiteRun, lasting, run_suite
 
 # Plain, another hash seed, another order: what differs between the first two is flaky, what only
 # the third breaks depends on the order.
@@ -55,14 +55,11 @@ def refuse_run(run: SuiteRun, *, stage: str) -> Reject | None:
     """Return why a run of a whole suite cannot be used at all, if it cannot."""
     finished = run.finished
     if finished.limit is not None:
-        detail = (
-            f"the suite went over its limit of {finished.limit} after {finished.wall_s:.0f} s "
-            f"and {len(run.outcomes)} tests"
-        )
+        detail = f"the suite went over its limit of {finished.limit}"
         return Reject(stage=stage, reason=finished.limit, detail=detail)
     if not run.ended or finished.exit_code not in {0, 1, 2, 5}:
         last = finished.output.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
-        detail = f"pytest ended with status {finished.exit_code}, last line: {last}"
+        detail = f"pytest ended with status {finished.exit_code}, last line: {lasting(last)}"
         return Reject(stage=stage, reason="aborted", detail=detail)
     return None
 
@@ -75,7 +72,7 @@ def _refuse_suite(run: SuiteRun) -> Reject | None:
         return Reject(stage="baseline", reason="no_tests", detail="pytest collected no test")
     if not passed or passed < MIN_PASSING_SHARE * len(ran):
         broken = [f"{key}: {value}" for key, value in run.messages.items()]
-        first = (errors + broken + ["every test is skipped"])[0][:300]
+        first = lasting((errors + broken + ["every test is skipped"])[0][:300])
         detail = f"{passed} of {len(ran)} tests pass, {len(errors)} files do not collect; {first}"
         return Reject(stage="baseline", reason="red", detail=detail)
     return None

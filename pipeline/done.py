@@ -38,6 +38,10 @@ class DoneStore:
         text = canonical_json(dict(value)) + "\n"
         write_whole(self._path(key), text.encode("utf-8", "backslashreplace"))
 
+    def drop(self, key: str) -> None:
+        """Forget a record, if there is one."""
+        self._path(key).unlink(missing_ok=True)
+
     def keys(self) -> Iterator[str]:
         """Yield the key of every readable record, in sorted order."""
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):

@@ -2,16 +2,19 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
-from pipeline.config import Settings, code_digest
+from pipeline.config import Settings, code_digest, tool_versions
 from pipeline.done import DoneStore
+from pipeline.hygiene import kept_files
 from pipeline.index import IndexUnreachableError
 from pipeline.make import Made, make_slot
 from pipeline.prepare import Prepared, prepare_repo
+from pipeline.repo import fetch
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.task.record import Reject, Repo, content_id
@@ -63,6 +66,15 @@ class Factory:
         self.done = DoneStore(settings.out / "done")
         # Key of each unit that the machine failed, with a line on how.
         self.failures: dict[str, str] = {}
+        self._prepare_keys: dict[Repo, str] = {}
+
+    def start(self, repos: Iterable[Repo]) -> None:
+        """Make ready for a run: forget what crashed writers left, and what may be cured by now."""
+        self.done.sweep()
+        for key in map(self.prepare_key, repos):
+            record = self.done.get(key)
+            if record is not None and record.get("again"):
+                self.done.drop(key)
 
     def stop(self) -> None:
         """Kill what runs and refuse what follows."""
@@ -70,8 +82,12 @@ class Factory:
 
     def prepare_key(self, repo: Repo) -> str:
         """Return the key of a Repo's `prepare` record: everything that decides it."""
-        settings = self.settings
-        return content_id("prepare", code_digest(), repo, settings.seed, settings.max_tasks)
+        if repo not in self._prepare_keys:
+            options = (self.settings.seed, self.settings.max_tasks, self.settings.agent)
+            stamp = _stamp(repo, base=self.settings.manifest_folder)
+            key = content_id("prepare", code_digest(), tool_versions(), repo, stamp, *options)
+            self._prepare_keys[repo] = key
+        return self._prepare_keys[repo]
 
     def prepare(self, repo: Repo) -> Envelope:
         """Fetch, build, measure and trace a Repo, unless that is done."""
@@ -88,8 +104,8 @@ class Factory:
             max_tasks=self.settings.max_tasks,
         )
         if isinstance(result, Reject):
-            # An index or a host that does not answer today may answer tomorrow.
-            again = result.reason == "unreachable"
+            # A host that does not answer today may answer tomorrow, a Python may be installed.
+            again = result.reason in {"unreachable", "no_interpreter"}
             return {
                 "status": "rejected",
                 "repo": repo.name,
@@ -129,6 +145,7 @@ class Factory:
     def _make(self, slot: Envelope) -> dict[str, object]:
         prepared = self.read_prepared(slot.prepared)
         assert isinstance(prepared, Prepared)
+        self._restore(prepared)
         made = make_slot(
             prepared,
             prepared.slots[slot.slot],
@@ -137,6 +154,21 @@ class Factory:
             seed=self.settings.seed,
         )
         return {"status": "ok" if made.tasks else "rejected", "made": to_row(made)}
+
+    def _restore(self, prepared: Prepared) -> None:
+        """Fetch a Snapshot again that another run in this folder has removed."""
+        folders = self.settings.folders
+        if folders.archive(prepared.snapshot).exists():
+            return
+        fetched = fetch(
+            prepared.repo,
+            into=folders.run,
+            cache=folders.cache,
+            index=folders.index,
+            base=folders.manifest_folder,
+        )
+        if isinstance(fetched, Reject):  # it was fetched before: the machine has changed
+            raise InstallError(f"{fetched.reason}: {fetched.detail}")
 
     def read_made(self, key: str) -> Made:
         """Return what a `make` record holds."""
@@ -147,7 +179,7 @@ class Factory:
     def _settle(self, blank: Envelope, work: Callable[[], dict[str, object]]) -> Envelope:
         """Look the unit up, else do it and keep its record; a broken machine is an `error`."""
         record = self.done.get(blank.key)
-        if record is None or record.get("again"):
+        if record is None or not self._has_transcripts(record):
             try:
                 record = _try_again(work)
                 self.done.put(blank.key, record)
@@ -155,6 +187,22 @@ class Factory:
                 self.failures[blank.key] = f"{blank.repo}: {type(error).__name__}: {error}"
                 return replace(blank, status="error")
         return replace(blank, status="rejected" if record["status"] == "rejected" else "ok")
+
+    def _has_transcripts(self, record: Mapping[str, object]) -> bool:
+        """Tell whether no other run in this folder has removed what the record's tasks need."""
+        tasks = from_row(Made, _part(record, "made")).tasks if "made" in record else ()
+        folder = self.settings.out / "transcripts"
+        return all((folder / f"{task.id}.jsonl").exists() for task in tasks)
+
+
+def _stamp(repo: Repo, *, base: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of a plain folder's files; other sources are pinned."""
+    if repo.source.kind != "path":
+        return []
+    tree = base / repo.source.location
+    files = sorted(kept_files(tree, project=repo.name))
+    stats = [(file.relative_to(tree).as_posix(), file.lstat()) for file in files]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
 
 def _try_again(work: Callable[[], dict[str, object]]) -> dict[str, object]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from pipeline.language.python.layout import Layout, module_name
 from pipeline.language.python.references import ReferenceIndex, index_tree
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
@@ -49,10 +50,10 @@ def find_features(
         if path not in package or not path.endswith(".py") or not definition.is_public:
             continue
         result = _judge(definition, trace=trace, baseline=baseline, index=index, package=package)
+        title = title_of(definition, index.layout)
         if isinstance(result, Reject):
-            left_out.append(LeftOut(subject=title_of(definition, import_roots), reject=result))
+            left_out.append(LeftOut(subject=title, reject=result))
         else:
-            title = title_of(definition, import_roots)
             features.append(
                 Feature(
                     title=title,
@@ -123,18 +124,9 @@ def _tests_of(
     return tuple(key for key in order if key in reached)
 
 
-def title_of(definition: Definition, import_roots: Sequence[str]) -> str:
+def title_of(definition: Definition, layout: Layout) -> str:
     """Return the importable path of a definition."""
-    return f"{module_path(definition.symbol.path, import_roots)}.{definition.symbol.qualname}"
-
-
-def module_path(path: str, import_roots: Sequence[str]) -> str:
-    """Return the dotted name that imports a file."""
-    for root in sorted(import_roots, key=len, reverse=True):
-        if root not in {"", "."} and path.startswith(f"{root}/"):
-            path = path[len(root) + 1 :]
-            break
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return f"{module_name(layout, definition.symbol.path)}.{definition.symbol.qualname}"
 
 
 def name_group(tests: Sequence[str]) -> str:
@@ -190,7 +182,7 @@ def _overlap(one: Feature, other: Feature) -> bool:
 def deal_slots(
     features: Sequence[Feature], *, max_tasks: int | None
 ) -> tuple[tuple[tuple[Feature, ...], ...], tuple[LeftOut, ...]]:
-    """Deal candidates to slots; return the slots and the candidates that no slot needs.
+    """Deal candidates to slots; return the slots and the candidates that no slot tries.
 
     A slot makes one task at most and tries its candidates in order, so the outcome does not depend
     on which slot is worked first.
@@ -200,10 +192,11 @@ def deal_slots(
     slots = tuple(tuple(features[number::max_tasks][:MAX_TRIES]) for number in range(max_tasks))
     slots = tuple(slot for slot in slots if slot)
     dealt = {feature.title for slot in slots for feature in slot}
-    return slots, tuple(not_needed(it) for it in features if it.title not in dealt)
+    detail = f"{max_tasks} slots try {MAX_TRIES} candidates each"
+    return slots, tuple(not_tried(it, detail) for it in features if it.title not in dealt)
 
 
-def not_needed(feature: Feature) -> LeftOut:
+def not_tried(feature: Feature, detail: str) -> LeftOut:
     """Book a candidate that nobody tried."""
-    reject = Reject(stage="selection", reason="not_needed", detail="enough tasks without it")
+    reject = Reject(stage="selection", reason="not_tried", detail=detail)
     return LeftOut(subject=feature.title, reject=reject)

@@ -14,7 +14,7 @@ SYMBOL_STAGES = ("feature", "selection", "deletion", "validation", "instruction"
 class FunnelRow:
     """One stage of the funnel.
 
-    Example: `FunnelRow(stage="deletion", unit="candidates", num_in=38, num_out=36, reasons=(…))`.
+    Example: `FunnelRow(stage="deletion", unit="symbols", num_in=38, num_out=36, reasons=(…))`.
     """
 
     stage: str

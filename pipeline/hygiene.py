@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -37,6 +38,17 @@ def clean(tree: Path, *, project: str) -> None:
             if _is_residue(path, is_top=is_top, project=project):
                 _remove(path)
         folders[:] = [name for name in folders if Path(parent, name).is_dir()]
+
+
+def kept_files(tree: Path, *, project: str) -> Iterator[Path]:
+    """Yield the files that `clean` would leave in a tree, in the order of the disk."""
+
+    def is_kept(path: Path) -> bool:
+        return not _is_residue(path, is_top=path.parent == tree, project=project)
+
+    for parent, folders, files in os.walk(tree):
+        folders[:] = [name for name in folders if is_kept(Path(parent, name))]
+        yield from filter(is_kept, (Path(parent, name) for name in files))
 
 
 def _is_residue(path: Path, *, is_top: bool, project: str) -> bool:

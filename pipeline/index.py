@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from http import HTTPStatus
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -132,7 +132,7 @@ class _Answer:
 
 
 def _get(url: str) -> _Answer:
-    """Get a URL; what may be cured by asking again is asked `NUM_TRIES` times."""
+    """Get a URL; what may be cured by asking again is asked again after each of `PAUSES_S`."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ValueError(f"{url}: expected http or https")
     opener = urllib.request.build_opener()
@@ -141,13 +141,25 @@ def _get(url: str) -> _Answer:
         try:
             with opener.open(url, timeout=TIMEOUT_S) as response:
                 kind = response.headers.get_content_type()
-                return _Answer(response.read(MAX_BYTES), kind, response.url)
+                return _Answer(_body(response), kind, response.url)
         except UNREACHABLE as error:
             is_final = isinstance(error, urllib.error.HTTPError) and error.code not in RETRIED
             if is_final or pause_s is None:
                 raise
             time.sleep(pause_s)
     raise AssertionError("the last try returns or raises")
+
+
+def _body(response: HTTPResponse) -> bytes:
+    """Read a body of at most `MAX_BYTES`.
+
+    Raises:
+        ConnectionError: it ended before the stated length, which `read` does not mind.
+    """
+    body = response.read(MAX_BYTES)
+    if response.length and len(body) < MAX_BYTES:
+        raise ConnectionError(f"{response.url}: {response.length} bytes are missing at the end")
+    return body
 
 
 def _files(page: _Answer) -> list[IndexFile]:

@@ -1,5 +1,6 @@
 """Turn candidate features into Tasks: delete, validate, describe."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from pipeline.agent.loop import transcript_lines
 from pipeline.deletion import Deleted, delete_feature
 from pipeline.desk import Folders, open_desk
-from pipeline.feature import LeftOut, not_needed
+from pipeline.feature import LeftOut, not_tried
 from pipeline.instruction import Facts, write_instructions
 from pipeline.language.python.body import body_lines
 from pipeline.language.python.describe import describe
@@ -24,6 +25,7 @@ from pipeline.task.grade import Desk
 from pipeline.task.patch import is_protected
 from pipeline.task.record import (
     SCHEMA_VERSION,
+    Deletion,
     Evidence,
     Feature,
     Instruction,
@@ -33,6 +35,7 @@ from pipeline.task.record import (
     content_id,
 )
 from pipeline.task.tree import read_tree
+from pipeline.uv import InstallError
 from pipeline.validate import validate
 
 
@@ -79,12 +82,13 @@ def make_slot(
         folders=folders,
         sandbox=sandbox,
     )
-    if isinstance(desk, Reject):
-        return Made(tasks=(), left_out=(LeftOut(subject=prepared.repo.name, reject=desk),))
+    if isinstance(desk, Reject):  # it was built when the Repo was prepared: the machine has changed
+        raise InstallError(f"{desk.reason}: {desk.detail}")
     for number, feature in enumerate(candidates):
         result = make_task(feature, prepared=prepared, desk=desk, folders=folders, seed=seed)
         if isinstance(result, Task):
-            spare = map(not_needed, candidates[number + 1 :])
+            detail = f"its slot made {result.id}"
+            spare = (not_tried(it, detail) for it in candidates[number + 1 :])
             return Made(tasks=(result,), left_out=(*left_out, *spare))
         left_out.append(LeftOut(subject=feature.title, reject=result))
     return Made(tasks=(), left_out=tuple(left_out))
@@ -111,7 +115,17 @@ def make_task(
         return instructions
     transcript = transcript_lines(deleted.turns)
     task = assemble(
-        prepared, feature, deleted=deleted, evidence=evidence, instructions=instructions, seed=seed
+        prepared,
+        feature,
+        deletion=deleted.deletion,
+        evidence=evidence,
+        instructions=instructions,
+        provenance=Provenance(
+            regrow=version("regrow"),
+            seed=seed,
+            agent="scripted",
+            transcript=hashlib.sha256(transcript).hexdigest(),
+        ),
     )
     write_whole(folders.run / "transcripts" / f"{task.id}.jsonl", transcript)
     return task
@@ -178,13 +192,13 @@ def assemble(
     prepared: Prepared,
     feature: Feature,
     *,
-    deleted: Deleted,
+    deletion: Deletion,
     evidence: Evidence,
     instructions: tuple[Instruction, ...],
-    seed: int,
+    provenance: Provenance,
 ) -> Task:
     """Put the parts of a Task together under its content id."""
-    digest = content_id(prepared.snapshot.digest, deleted.deletion.patch, feature.tests)
+    digest = content_id(prepared.snapshot.digest, deletion.patch, feature.tests)
     return Task(
         schema_version=SCHEMA_VERSION,
         id=f"{prepared.repo.name}-{digest[:12]}",
@@ -192,13 +206,8 @@ def assemble(
         snapshot=prepared.snapshot,
         environment=prepared.environment,
         feature=feature,
-        deletion=deleted.deletion,
+        deletion=deletion,
         evidence=evidence,
         instructions=instructions,
-        provenance=Provenance(
-            regrow=version("regrow"),
-            seed=seed,
-            agent="scripted",
-            transcript=content_id(*deleted.turns),
-        ),
+        provenance=provenance,
     )

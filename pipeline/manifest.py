@@ -27,8 +27,6 @@ REPO_KEYS = ("name", *SOURCES, *PINS.values(), "licence", "python", "install", "
 INSTALL_LISTS = ("groups", "extras", "requirements", "packages")
 TEST_KEYS = ("args", "variables", "import_roots", "wall_s")
 
-URL = re.compile(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+")
-
 
 class ManifestError(ValueError):
     """A manifest is not what it should be; one line: `FILE:LINE: KEY: fault`."""
@@ -48,6 +46,8 @@ class Rule:
 
 def load_manifest(path: Path) -> tuple[Repo, ...]:
     """Read the Repos of a manifest, in its order.
+
+    Paths stay as they are spelled, so that tasks say the same wherever the manifest is.
 
     Raises:
         ManifestError: at the first fault, with its line and what was expected.
@@ -161,12 +161,10 @@ def _source(table: _Table, *, folder: Path) -> Source:
         location = table.text("sdist", Rule("name==version", _matches(r"[\w.-]+==[\w.!+-]+")))
         return Source(kind="sdist", location=location, pin=table.text("sha256", _hex(64)))
     if kind == "git":
-        url = table.text("git", Rule("a URL or a path", _matches(r"\S.*")))
-        location = url if URL.fullmatch(url) else str((folder / url).resolve())
+        location = table.text("git", Rule("a URL or a path", _matches(r"\S.*")))
         return Source(kind="git", location=location, pin=table.text("commit", _hex(40)))
     rule = Rule("a folder, relative to the manifest", lambda path: (folder / path).is_dir())
-    location = str((folder / table.text("path", rule)).resolve())
-    return Source(kind="path", location=location, pin="")
+    return Source(kind="path", location=table.text("path", rule), pin="")
 
 
 def _install(table: _Table) -> Install:

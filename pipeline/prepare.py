@@ -39,7 +39,13 @@ def prepare_repo(
         IndexUnreachableError, InstallError, OSError: the machine or its network failed.
         SandboxStoppedError, SandboxBrokenError: nothing was learnt about the Repo.
     """
-    fetched = fetch(repo, into=folders.run, cache=folders.cache, index=folders.index)
+    fetched = fetch(
+        repo,
+        into=folders.run,
+        cache=folders.cache,
+        index=folders.index,
+        base=folders.manifest_folder,
+    )
     if isinstance(fetched, Reject):
         return fetched
     environment = resolve(repo, fetched=fetched, cache=folders.cache, index=folders.index)

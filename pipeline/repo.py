@@ -4,7 +4,7 @@ import datetime as dt
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.archive import UnsafeArchiveError, check_links, strip_top, unpack_archive
@@ -40,7 +40,9 @@ class _Found:
     released: str
 
 
-def fetch(repo: Repo, *, into: Path, cache: Path, index: str) -> Fetched | Reject:
+def fetch(
+    repo: Repo, *, into: Path, cache: Path, index: str, base: Path = Path()
+) -> Fetched | Reject:
     """Get a Repo's files as a Snapshot, archived under `into/snapshots`.
 
     Args:
@@ -48,13 +50,15 @@ def fetch(repo: Repo, *, into: Path, cache: Path, index: str) -> Fetched | Rejec
         into: the run's folder.
         cache: where downloads are kept, by sha256.
         index: URL of the package index, where sdists are; see `pipeline.index.package_index`.
+        base: where relative paths of folders and git repositories start: the manifest's folder.
     """
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache) as scratch:
         folder = Path(scratch, "files")
         folder.mkdir()
         try:
-            found = _get(repo.source, folder=folder, cache=cache, index=index)
+            located = replace(repo, source=_located(repo.source, base=base))
+            found = _get(located, folder=folder, cache=cache, index=index)
             if isinstance(found, Reject):
                 return found
             check_links(found.tree)
@@ -68,24 +72,35 @@ def fetch(repo: Repo, *, into: Path, cache: Path, index: str) -> Fetched | Rejec
         return Fetched(snapshot=snapshot, archive=archive, project=project)
 
 
-def _get(source: Source, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
+def _located(source: Source, *, base: Path) -> Source:
+    """Return a source on this machine with its absolute path; others stay as they are."""
+    path = os.path.realpath(base / source.location)
+    is_repository = source.kind == "git" and os.access(path, os.F_OK)  # else it is a URL
+    is_here = source.kind == "path" or is_repository
+    return replace(source, location=path) if is_here else source
+
+
+def _get(repo: Repo, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
+    source = repo.source
     if source.kind == "sdist":
-        return _get_sdist(source, folder=folder, cache=cache, index=index)
+        return _get_sdist(repo, folder=folder, cache=cache, index=index)
     if source.kind == "git":
         released = checkout(source, folder)
         return released if isinstance(released, Reject) else _Found(tree=folder, released=released)
     return _copy(source, folder)
 
 
-def _get_sdist(source: Source, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
-    file = find_sdist(source, index=index)
+def _get_sdist(repo: Repo, *, folder: Path, cache: Path, index: str) -> _Found | Reject:
+    """Download and unpack; where the index tells no upload, the manifest's date is its day."""
+    file = find_sdist(repo.source, index=index)
     if isinstance(file, Reject):
         return file
-    archive = download(file, pin=source.pin, folder=cache / "downloads")
+    archive = download(file, pin=repo.source.pin, folder=cache / "downloads")
     if isinstance(archive, Reject):
         return archive
     unpack_archive(archive, folder)
-    return _Found(tree=strip_top(folder), released=file.uploaded or _newest_day(folder))
+    released = file.uploaded or repo.install.exclude_newer or _newest_day(folder)
+    return _Found(tree=strip_top(folder), released=released)
 
 
 def _copy(source: Source, folder: Path) -> _Found | Reject:

@@ -31,6 +31,8 @@ VERDICTS = (
     "No interpreter found",
     "Invalid version request",
 )
+# An index that refuses to answer is for uv one that has no such package.
+REFUSED = ("401 Unauthorized", "403 Forbidden")
 NETWORK = ("error sending request", "Failed to fetch", "Request failed", "timed out")
 MAX_DETAIL = 400
 
@@ -81,6 +83,8 @@ def run_uv(arguments: Sequence[str], *, cache: Path, reason: str, stdin: str = "
     if done.returncode == 0:
         return done.stdout
     said = done.stderr
+    if any(words in said for words in REFUSED):
+        raise IndexUnreachableError(_end(said))
     if any(words in said for words in VERDICTS):
         return Reject(stage="environment", reason=reason, detail=_gist(said))
     if any(words in said for words in NETWORK):
@@ -97,18 +101,30 @@ def find_interpreter(python: str, *, cache: Path) -> Interpreter | Reject:
 
 
 def describe_interpreter(path: Path) -> Interpreter:
-    """Ask an interpreter for its prefix and version, without running its site-packages."""
+    """Ask an interpreter for its prefix and version, without running its site-packages.
+
+    Raises:
+        InstallError: it does not start, or says something else.
+    """
     real = path.resolve()
-    told = subprocess.run(
-        [real, "-I", "-S", "-c", DESCRIBE], capture_output=True, text=True, check=True
-    )
-    prefix, version = told.stdout.splitlines()
+    try:
+        told = subprocess.run(
+            [real, "-I", "-S", "-c", DESCRIBE], capture_output=True, text=True, check=True
+        )
+        prefix, version = told.stdout.splitlines()
+    except (subprocess.CalledProcessError, OSError, ValueError) as error:
+        raise InstallError(f"{path} does not work as a Python: {error}") from error
     return Interpreter(path=real, prefix=Path(prefix), version=version)
 
 
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _end(said: str) -> str:
+    """Put the end of what uv said on one line: there its hints are."""
+    return " ".join(said.split())[-MAX_DETAIL:]
 
 
 def _gist(said: str) -> str:

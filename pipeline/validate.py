@@ -82,7 +82,7 @@ def _narrow(request: SuiteRequest, feature: Feature) -> SuiteRequest:
 def _judge_ablated(feature: Feature, runs: list[SuiteRun], *, baseline: Baseline) -> Reject | None:
     last = runs[-1].finished
     if last.limit is not None:
-        detail = f"the ablated suite went over its limit of {last.limit} after {last.wall_s:.0f} s"
+        detail = f"the ablated suite went over its limit of {last.limit}"
         return Reject(stage="validation", reason=last.limit, detail=detail)
     whole = outcomes_of(runs[0], baseline.passing)
     survivors = [key for key in feature.tests if whole[key] not in BROKEN]

@@ -11,6 +11,7 @@ from pipeline.task.grade import Grade, grade
 from pipeline.task.manifest import check_files
 from pipeline.task.record import Reject, Task
 from pipeline.task.shards import read_tasks
+from pipeline.uv import InstallError
 
 Solver = Literal["gold", "empty"]
 
@@ -53,12 +54,7 @@ def verify_task(task: Task, *, folders: Folders, sandbox: Sandbox) -> tuple[Chec
         sandbox=sandbox,
     )
     if isinstance(desk, Reject):
-        solvers: tuple[Solver, ...] = ("gold", "empty")
-        detail = f"{desk.reason}: {desk.detail}"
-        return tuple(
-            Check(task_id=task.id, solver=solver, is_right=False, detail=detail)
-            for solver in solvers
-        )
+        raise InstallError(f"{desk.reason}: {desk.detail}")
     gold = grade(task, task.deletion.gold_patch, desk=desk)
     empty = grade(task, "", desk=desk)
     return (

@@ -13,6 +13,10 @@ from pipeline.task.suite import (
     Bench,
     SuiteRequest,
     SuiteRun,
+    bench_mounts,
+    bench_variables,
+    bytecode_mounts,
+    lasting,
     run_suite,
 )
 
@@ -50,8 +54,12 @@ class Answer:
 class Workbench:
     """Owns an agent's work tree: calls run in a sandbox over it, edits stay, test runs do not."""
 
-    def __init__(self, tree: Path, *, bench: Bench, sandbox: Sandbox, limits: Limits) -> None:
+    def __init__(
+        self, tree: Path, *, bench: Bench, bytecode: Path, sandbox: Sandbox, limits: Limits
+    ) -> None:
         self.tree = tree
+        # Of what the agent may know: the Snapshot's own gives deleted code away.
+        self._bytecode = bytecode
         self._bench = bench
         self._sandbox = sandbox
         self._limits = limits
@@ -77,11 +85,12 @@ class Workbench:
             command=(f"{ENVIRONMENT}/bin/python", *script[:-1], f"{TOOLS}/{script[-1]}"),
             mounts=(
                 Mount(source=self.tree, target=TREE, mode="overlay" if imports else "write"),
-                Mount(source=self._bench.environment, target=ENVIRONMENT),
-                Mount(source=self._bench.interpreter, target=str(self._bench.interpreter)),
                 Mount(source=INSIDE, target=TOOLS),
+                *bench_mounts(self._bench),
+                *bytecode_mounts(self._sandbox, self._bench, tree=self._bytecode),
             ),
             workdir=TREE,
+            variables=bench_variables(self._bench),
             limits=FILE_LIMITS,
             stdin=json.dumps(message).encode(),
         )
@@ -112,6 +121,7 @@ class Workbench:
             bench=self._bench,
             request=request,
             limits=self._limits,
+            bytecode=self._bytecode,
         )
         return Answer(ok=run.ended, output=summarise_run(run), run=run)
 
@@ -139,7 +149,7 @@ def summarise_run(run: SuiteRun) -> str:
         counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
     head = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     lines = [f"{len(run.collected)} collected" + (f", {head}" if head else "")]
-    lines += [f"DOES NOT COLLECT {path}: {text}" for path, text in run.collect_errors]
+    lines += [f"DOES NOT COLLECT {path}: {lasting(text)}" for path, text in run.collect_errors]
     lines += [
         f"{outcome.outcome.upper()} {outcome.id}: {run.symptom(outcome.id)}"
         for outcome in run.outcomes

@@ -17,6 +17,10 @@ REFUSED_A_REPO = 2
 COMPARED = ("tasks", "rejects", "snapshots", "transcripts", "manifest.json")
 
 
+class CommandFailedError(RuntimeError):
+    """A `regrow` command that a bench needs did not do its work."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """What a command came to."""
@@ -42,13 +46,14 @@ def run(arguments: Sequence[str | Path], *, cache: Path) -> Ended:
     """Run a `regrow` command with `--json` to its end.
 
     Raises:
-        RuntimeError: it neither did its work nor said that a Repo was refused.
+        CommandFailedError: it neither did its work nor said that a Repo was refused.
     """
     began_s = time.monotonic()
     with start([*arguments, "--json"], cache=cache) as process:
         output, _ = process.communicate()
     if process.returncode not in {0, 1, REFUSED_A_REPO} or not output.strip():
-        raise RuntimeError(f"regrow {' '.join(map(str, arguments))}: status {process.returncode}")
+        command = f"regrow {' '.join(map(str, arguments))}"
+        raise CommandFailedError(f"{command}: status {process.returncode}")
     return Ended(
         exit_code=process.returncode,
         answer=json.loads(output),

@@ -8,8 +8,16 @@ from typing import Annotated, Literal
 import typer
 
 from pipeline.bench import libraries, quickstart, repeat
+from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.report import Report
-from pipeline.commands.say import OUT, print_json
+from pipeline.commands.say import (
+    BAD_INPUT,
+    BROKEN_MACHINE,
+    OUT,
+    end,
+    one_line_errors,
+    print_json,
+)
 from pipeline.commands.tables import table
 
 BenchName = Literal["quickstart", "libraries", "repeat"]
@@ -25,16 +33,14 @@ def bench(
     name: Annotated[BenchName, typer.Argument(help="What to measure.")],
     quick: Annotated[bool, typer.Option("--quick", help="Measure little, for the tests.")] = False,
     keep: Annotated[
-        Path | None, typer.Option(help="Folder for what the bench makes; thrown away by default.")
+        Path | None,
+        typer.Option(help="Empty folder for what the bench makes; else it is thrown away."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure one capability and print its claims; exit 0 when it measured, whatever holds."""
-    if keep is not None:
-        report = BENCHES[name](keep.absolute(), quick=quick)
-    else:
-        with tempfile.TemporaryDirectory(prefix="regrow-bench-") as folder:
-            report = BENCHES[name](Path(folder), quick=quick)
+    with one_line_errors():
+        report = _measure(name, quick=quick, keep=keep)
     if json:
         print_json(report.to_json())
         return
@@ -44,3 +50,18 @@ def bench(
         for it in report.claims
     ]
     OUT.print(table("", ("", "claim", "figure", "bar"), rows))
+
+
+def _measure(name: BenchName, *, quick: bool, keep: Path | None) -> Report:
+    if not REPOS.is_dir():
+        end(f"{REPOS}: no such folder, expected a checkout of Regrow", code=BAD_INPUT)
+    # What an earlier bench has done would be measured as done in no time.
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        end(f"{keep}: is not empty, expected a new folder", code=BAD_INPUT)
+    try:
+        if keep is not None:
+            return BENCHES[name](keep.absolute(), quick=quick)
+        with tempfile.TemporaryDirectory(prefix="regrow-bench-") as folder:
+            return BENCHES[name](Path(folder), quick=quick)
+    except CommandFailedError as error:
+        end(str(error), code=BROKEN_MACHINE)

@@ -12,10 +12,10 @@ import typer
 from pipeline.cache import cache_folder
 from pipeline.commands.say import OUT, print_json
 from pipeline.commands.tables import table
-from pipeline.index import package_index
+from pipeline.index import UNREACHABLE, IndexUnreachableError, package_index
 from pipeline.sandbox.choose import probe
 from pipeline.task.record import Reject
-from pipeline.uv import InstallError, find_interpreter
+from pipeline.uv import find_interpreter
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 MIN_FREE_BYTES = 2 * 2**30
@@ -38,8 +38,8 @@ class Finding:
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check sandbox back ends, interpreters, disk and the package index; fail if one is missing."""
-    findings = [*_sandboxes(), *_interpreters(), _disk(), _index()]
+    """Check sandbox, interpreters, git, disk and the package index; fail if one is missing."""
+    findings = [*_sandboxes(), *_interpreters(), _git(), _disk(), _index()]
     if json:
         print_json({"findings": [asdict(it) for it in findings]})
     else:
@@ -81,30 +81,38 @@ def _interpreters() -> list[Finding]:
 def _find(version: str) -> tuple[bool, str]:
     try:
         found = find_interpreter(version, cache=cache_folder())
-    except InstallError as error:  # a broken shim on the search path
+    except OSError as error:  # a broken shim on the search path, or a cache that is no folder
         return False, str(error)[:200]
     if isinstance(found, Reject):
         return False, found.detail
     return True, str(found.path)
 
 
+def _git() -> Finding:
+    found = shutil.which("git")
+    detail = found or "not on the search path; only repositories that come from git need it"
+    return Finding(what="git", works=found is not None, is_needed=False, detail=detail)
+
+
 def _disk() -> Finding:
     folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    return Finding(
-        what="disk",
-        works=free >= MIN_FREE_BYTES and os.access(folder, os.W_OK),
-        is_needed=True,
-        detail=f"{free / 2**30:.1f} GiB free for {folder}",
-    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        works, detail = False, f"no cache folder: {error}"
+    else:
+        works = free >= MIN_FREE_BYTES and os.access(folder, os.W_OK)
+        detail = f"{free / 2**30:.1f} GiB free for {folder}"
+    return Finding(what="disk", works=works, is_needed=True, detail=detail)
 
 
 def _index() -> Finding:
-    url = package_index()
+    url = "pip"
     try:
+        url = package_index()
         with urllib.request.urlopen(f"{url.rstrip('/')}/pip/", timeout=20) as answer:  # noqa: S310
             works, detail = answer.status == 200, url  # noqa: PLR2004
-    except (OSError, ValueError) as error:
+    except (*UNREACHABLE, IndexUnreachableError) as error:
         works, detail = False, f"{url}: {error}"
     return Finding(what="package index", works=works, is_needed=True, detail=detail)

@@ -20,18 +20,20 @@ from pipeline.commands.say import (
     ERR,
     INTERRUPTED,
     OUT,
+    complain,
     end,
     one_line_errors,
     print_json,
 )
 from pipeline.commands.tables import funnel_json, funnel_table
-from pipeline.config import AgentName, RunnerName, SandboxName, Settings
+from pipeline.config import AgentName, RunnerName, Settings
 from pipeline.factory import Factory, shared_factory
 from pipeline.finalise import IncompleteRunError, Outcome, finalise
 from pipeline.funnel import REPO_STAGES, count_funnel
 from pipeline.index import package_index
 from pipeline.manifest import load_manifest
 from pipeline.progress import Tally, make_bars
+from pipeline.sandbox.choose import SandboxName
 from pipeline.sandbox.protocol import SandboxStoppedError
 from pipeline.steps import generate as generate_plainly
 from pipeline.task.manifest import MANIFEST, read_manifest
@@ -71,6 +73,7 @@ def generate(
             out=out.absolute(),
             cache=cache_folder(),
             index=package_index(),
+            manifest_folder=manifest.absolute().parent,
             max_tasks=max_tasks,
             seed=seed,
             jobs=jobs or len(os.sched_getaffinity(0)),
@@ -136,7 +139,7 @@ def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -
         except BaseException as error:  # noqa: BLE001  handed to the thread that waits
             failures.append(error)
 
-    factory.done.sweep()
+    factory.start(repos)
     worker = threading.Thread(target=target, name="run", daemon=True)
     worker.start()
     _draw(worker, Tally(repos=repos, factory=factory, on_repo=_say_repo))
@@ -170,11 +173,14 @@ def _say_repo(repo: Repo, num_slots: int, reject: Reject | None) -> None:
 
 
 def _finalise(repos: Sequence[Repo], factory: Factory) -> Outcome:
+    if factory.failures:
+        first = " ".join(next(iter(factory.failures.values())).split())
+        num = len(factory.failures)
+        end(f"{first}; {num} units failed, run the same command again", code=BROKEN_MACHINE)
     try:
         return finalise(repos, factory=factory)
     except IncompleteRunError as error:
-        failures = [*factory.failures.values(), "this machine failed some units"]
-        end(f"{' '.join(failures[0].split())}; {error}", code=BROKEN_MACHINE)
+        end(str(error), code=BROKEN_MACHINE)
 
 
 def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:
@@ -191,11 +197,6 @@ def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:
         OUT.print(f"{len(outcome.tasks)} tasks from {repos} repos in {settings.out}", markup=False)
     bad = [row for row in outcome.rejects if row.stage in REPO_STAGES]
     for row in bad:
-        ERR.print(
-            f"error: {row.repo}: {row.stage}: {row.reason}: {row.detail}",
-            markup=False,
-            soft_wrap=True,
-            style="bold red",
-        )
+        complain(f"{row.repo}: {row.stage}: {row.reason}: {row.detail}")
     if bad:
         raise typer.Exit(BAD_INPUT)

@@ -8,7 +8,16 @@ from rich.markdown import Markdown
 from rich.rule import Rule
 from rich.syntax import Syntax
 
-from pipeline.commands.say import BAD_INPUT, OUT, end, existing_run, one_line_errors, print_json
+from pipeline.commands.say import (
+    BAD_INPUT,
+    OUT,
+    end,
+    existing_run,
+    one_line,
+    one_line_errors,
+    print_json,
+    printable,
+)
 from pipeline.commands.tables import funnel_json, funnel_table, table
 from pipeline.funnel import count_funnel
 from pipeline.task.record import Task
@@ -81,14 +90,14 @@ def _show_task(task: Task, *, as_json: bool) -> None:
         print_json(to_row(task))
         return
     source = f"{task.repo.source.location} ({task.repo.licence}), released {task.snapshot.released}"
-    OUT.print(f"{task.id}: {task.feature.title}\n{source}", markup=False)
+    OUT.print(one_line(f"{task.id}: {task.feature.title}"), one_line(source), sep="\n")
     for instruction in task.instructions:
-        OUT.print(Rule(f"instruction: {instruction.style}", align="left"))
-        OUT.print(Markdown(instruction.text))
+        OUT.print(Rule(one_line(f"instruction: {instruction.style}"), align="left"))
+        OUT.print(Markdown(printable(instruction.text)))
     OUT.print(Rule("deletion", align="left"))
-    OUT.print(Syntax(task.deletion.patch, "diff", background_color="default"))
+    OUT.print(Syntax(printable(task.deletion.patch), "diff", background_color="default"))
     if task.deletion.seams:
-        OUT.print(f"went with it: {', '.join(task.deletion.seams)}", markup=False)
+        OUT.print(one_line(f"went with it: {', '.join(task.deletion.seams)}"))
     _show_evidence(task)
 
 

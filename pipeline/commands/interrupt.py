@@ -1,15 +1,20 @@
 """End a command within seconds of Ctrl-C or SIGTERM, with nothing left running."""
 
+import contextlib
 import os
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from rich.text import Text
+
 from pipeline.commands.say import ERR, INTERRUPTED
 
 # What stops on its own has this long, then it is killed.
 GRACE_S = 3.0
+# A terminal that takes no more text does not hold up the end for longer.
+SAY_S = 1.0
 
 
 def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event:
@@ -20,18 +25,11 @@ def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event
     """
     stopped = threading.Event()
 
-    def end_by_force() -> None:
-        # Downloads and installations of ours may take minutes to notice.
-        for child in _children():
-            os.kill(child, signal.SIGKILL)
-        ERR.print(message, markup=False)
-        os._exit(INTERRUPTED)
-
     def on_signal(_signal: int, _frame: object) -> None:
         if stopped.is_set():
             return
         stopped.set()
-        timer = threading.Timer(GRACE_S, end_by_force)
+        timer = threading.Timer(GRACE_S, _end_by_force, (message,))
         timer.daemon = True
         timer.start()
         stop()
@@ -41,6 +39,24 @@ def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event
     return stopped
 
 
+def _end_by_force(message: str) -> None:
+    """Kill the children and end the process, whatever goes wrong on the way."""
+    try:
+        # Downloads and installations of ours may take minutes to notice.
+        for child in _children():
+            with contextlib.suppress(OSError):  # it has just ended
+                os.kill(child, signal.SIGKILL)
+        # In a thread, since the interrupted one may hold the console.
+        saying = threading.Thread(target=ERR.print, args=(Text(message),), daemon=True)
+        saying.start()
+        saying.join(SAY_S)
+    finally:
+        os._exit(INTERRUPTED)
+
+
 def _children() -> list[int]:
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [int(pid) for path in tasks for pid in path.read_text().split()]
+    found: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has just ended
+            found += map(int, path.read_text().split())
+    return found

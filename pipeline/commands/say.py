@@ -1,6 +1,7 @@
 """What all commands share: where they print, and how they end on bad input."""
 
 import json
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from pipeline.index import IndexUnreachableError
 from pipeline.manifest import ManifestError
@@ -29,9 +31,25 @@ ERR = Console(stderr=True, highlight=False)
 BROKEN = (SandboxUnavailableError, SandboxBrokenError, IndexUnreachableError, InstallError, OSError)
 
 
+def printable(text: str) -> str:
+    """Return foreign text without what a terminal would obey, such as escapes; lines are kept."""
+    kept = (char for char in text if char in "\n\t" or unicodedata.category(char)[0] != "C")
+    return "".join(kept)
+
+
+def one_line(value: object, *, style: str = "") -> Text:
+    """Return foreign text as one line that is shown as it is, square brackets included."""
+    return Text(printable(" ".join(str(value).splitlines())).replace("\t", " "), style=style)
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error."""
+    ERR.print(one_line(f"error: {message}"), soft_wrap=True, style="bold red")
+
+
 def end(message: str, *, code: int) -> NoReturn:
     """Print one line on standard error and end the command."""
-    ERR.print(f"error: {message}", markup=False, soft_wrap=True, style="bold red")
+    complain(message)
     raise typer.Exit(code)
 
 
@@ -45,7 +63,7 @@ def one_line_errors() -> Iterator[None]:
     except SandboxStoppedError:
         end("stopped", code=INTERRUPTED)
     except BROKEN as error:
-        end(" ".join(str(error).split("\n")), code=BROKEN_MACHINE)
+        end(str(error), code=BROKEN_MACHINE)
 
 
 def print_json(value: object) -> None:

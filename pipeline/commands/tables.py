@@ -6,19 +6,24 @@ from typing import Literal
 
 from rich.table import Table
 
+from pipeline.commands.say import one_line
 from pipeline.funnel import FunnelRow
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return a table; columns of numbers, by their first row, are aligned to the right."""
+    """Return a table; columns of numbers, by their first row, are aligned to the right.
+
+    Title and cells are shown as they are: they may be text of a repository.
+    """
     cells = [[str(cell) for cell in row] for row in rows]
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    heading = one_line(title, style="table.title") if title else None
+    made = Table(title=heading, title_justify="left", box=None, pad_edge=False)
     for number, name in enumerate(columns):
         is_number = bool(cells) and cells[0][number].lstrip("-").replace(".", "", 1).isdigit()
         justify: Literal["left", "right"] = "right" if is_number else "left"
         made.add_column(name, justify=justify, overflow="fold", no_wrap=number == 0)
     for row in cells:
-        made.add_row(*row)
+        made.add_row(*map(one_line, row))
     return made
 
 

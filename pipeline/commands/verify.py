@@ -1,8 +1,10 @@
 """`regrow verify`: prove from the shards alone that each task of a run is right."""
 
 import os
+import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +13,11 @@ from rich.progress import track
 
 from pipeline.cache import cache_folder
 from pipeline.commands.interrupt import stop_on_signal
-from pipeline.commands.say import ERR, OUT, existing_run, one_line_errors, print_json
+from pipeline.commands.say import ERR, OUT, existing_run, one_line, one_line_errors, print_json
 from pipeline.commands.tables import table
-from pipeline.config import SandboxName
 from pipeline.desk import Folders
 from pipeline.index import package_index
-from pipeline.sandbox.choose import open_sandbox
+from pipeline.sandbox.choose import SandboxName, open_sandbox
 from pipeline.task.shards import index_tasks
 from pipeline.verify import Check, verify_run
 
@@ -32,12 +33,12 @@ def verify(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Grade every task with the gold and the empty patch; fail if any grade is wrong."""
-    with one_line_errors():
+    with one_line_errors(), _own_scratch(cache_folder() / "scratch") as scratch:
         folders = Folders(
             run=existing_run(run).absolute(),
             cache=cache_folder(),
             index=package_index(),
-            scratch=cache_folder() / "scratch",
+            scratch=scratch,
         )
         num_checks = 2 * len(index_tasks(folders.run))
         box = open_sandbox(sandbox)
@@ -51,6 +52,21 @@ def verify(
         _show(checks, wrong)
     if wrong or not checks:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _own_scratch(folder: Path) -> Iterator[Path]:
+    """Give a folder of this process alone, gone after the block; sweep those of killed ones."""
+    for other in folder.glob("verify-*"):
+        if not Path("/proc", other.name.removeprefix("verify-")).exists():
+            shutil.rmtree(other, ignore_errors=True)
+    own = folder / f"verify-{os.getpid()}"
+    shutil.rmtree(own, ignore_errors=True)  # of a killed process that had the same number
+    own.mkdir(parents=True)
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _summary(checks: Iterable[Check]) -> dict[str, object]:
@@ -89,4 +105,4 @@ def _show(checks: list[Check], wrong: list[Check]) -> None:
     ]
     OUT.print(table("", ("patch", "must be", "tasks", "right"), rows))
     for check in wrong:
-        OUT.print(f"WRONG {check.task_id} {check.solver}: {check.detail}", markup=False)
+        OUT.print(one_line(f"WRONG {check.task_id} {check.solver}: {check.detail}"))

@@ -11,6 +11,8 @@ import errno
 import struct
 from dataclasses import dataclass
 
+from pipeline.sandbox.protocol import SandboxUnavailableError
+
 # Every CLONE_NEW* flag of `linux/sched.h` that fits clone's first argument.
 _NEW_NAMESPACE = 0x7E020000
 _LAUNCHER_PID = 1
@@ -68,10 +70,12 @@ def program(machine: str) -> bytes:
     """Return the filter for a machine as `platform.machine()` names it.
 
     Raises:
-        ValueError: nobody has listed that machine's system calls.
+        SandboxUnavailableError: nobody has listed that machine's system calls.
     """
     if machine not in MACHINES:
-        raise ValueError(f"no system call filter for {machine!r}, only for {', '.join(MACHINES)}")
+        raise SandboxUnavailableError(
+            f"no system call filter for {machine!r}, only for {', '.join(MACHINES)}"
+        )
     calls = MACHINES[machine]
     absent, forbidden = _FAIL | errno.ENOSYS, _FAIL | errno.EPERM
     steps = [

@@ -27,14 +27,21 @@ _HOST_ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
-_SYSTEM_PREFIXES = (Path("/usr"), Path("/usr/local"))
+_SYSTEM = Path("/usr")
+# Interpreters' prefixes whose copies every job's view of the system hides.
+_HIDDEN = (_SYSTEM, _SYSTEM / "local")
 # Below an interpreter's prefix: copies of packages that may hold what a Deletion took away.
-_COPIES = (
-    "lib*/python3*/site-packages",
-    "lib*/python3*/dist-packages",
-    "lib*/python3*/ensurepip/_bundled",
-    "lib*/python3*/test/wheeldata",
-    "share/python-wheels",
+_COPIES = tuple(
+    place + copies
+    # Debian's interpreter in `/usr` has more packages in `/usr/local`.
+    for place in ("", "local/")
+    for copies in (
+        "lib*/python3*/site-packages",
+        "lib*/python3*/dist-packages",
+        "lib*/python3*/ensurepip/_bundled",
+        "lib*/python3*/test/wheeldata",
+        "share/python-wheels",
+    )
 )
 
 
@@ -74,7 +81,7 @@ def arguments(job: Job) -> list[str]:
     """Return the arguments for what a job sees; later ones cover what earlier ones show."""
     arguments = [*_system(), *_temporary_folders(job.limits.disk_bytes), *_interpreter()]
     for mount in job.mounts:
-        arguments += [*_parents(mount.target), *_mount(mount)]
+        arguments += _mount(mount)
     # The tmpfs of the root, and that of /dev, are writable for a job that owns its namespace.
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
 
@@ -91,9 +98,7 @@ def _system() -> tuple[str, ...]:
         arguments += ["--ro-bind", str(_INSIDE / "etc" / name), f"/etc/{name}"]
     arguments += ["--ro-bind", str(_INSIDE / "launch.py"), LAUNCHER]
     arguments += ["--symlink", "/tmp", "/var/tmp"]
-    for prefix in _SYSTEM_PREFIXES:
-        arguments += _masks(prefix, target=str(prefix))
-    return tuple(arguments)
+    return (*arguments, *_masks(_SYSTEM, target=str(_SYSTEM)))
 
 
 def _system_folders() -> list[str]:
@@ -121,23 +126,37 @@ def _temporary_folders(size_bytes: int) -> list[str]:
 def _interpreter() -> tuple[str, ...]:
     """Return the arguments for the driver's interpreter, wherever it is."""
     base = Path(sys.base_prefix)
-    if base in _SYSTEM_PREFIXES:
-        return ()
-    if base.is_relative_to("/usr"):
-        return tuple(_masks(base, target=str(base)))
-    return (*_parents(str(base)), *_mount(Mount(source=base, target=str(base))))
+    return tuple(_mount(Mount(source=base, target=str(base))))
 
 
 def _mount(mount: Mount) -> list[str]:
-    """Return the arguments of one mount."""
+    """Return the arguments of one mount, below folders that are open to everybody."""
+    if _is_shown(mount):
+        folder = mount.source.resolve()
+        return [] if folder in _HIDDEN else _prefix_masks(folder, target=str(folder))
+    return [*_parents(mount.target), *_bind(mount)]
+
+
+def _is_shown(mount: Mount) -> bool:
+    """Tell whether the system view has it: laid over that, it would bring back what is hidden."""
+    is_same = mount.mode == "read" and mount.source == Path(mount.target)
+    return is_same and mount.source.resolve().is_relative_to(_SYSTEM)
+
+
+def _bind(mount: Mount) -> list[str]:
     source, target = str(mount.source), mount.target
     if mount.mode == "overlay":
         return ["--overlay-src", source, "--tmp-overlay", target]
     if mount.mode == "write":
         return ["--bind", source, target]
-    is_prefix = any(mount.source.glob("lib*/python3*/ensurepip"))
-    masks = _masks(mount.source, target=target) if is_prefix else []
-    return ["--ro-bind", source, target, *masks]
+    return ["--ro-bind", source, target, *_prefix_masks(mount.source, target=target)]
+
+
+def _prefix_masks(folder: Path, *, target: str) -> list[str]:
+    """Return the masks of a folder that an interpreter lives in; none for another."""
+    # A virtual environment, whose packages must show, has no standard library.
+    is_prefix = any(folder.glob("lib*/python3*/os.py"))
+    return _masks(folder, target=target) if is_prefix else []
 
 
 def _parents(target: str) -> list[str]:

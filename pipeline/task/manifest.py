@@ -14,6 +14,13 @@ from pipeline.task.schema import from_row
 MANIFEST = "manifest.json"
 PENDING = ".pending"
 SHARDS = "*-?????-of-?????.parquet"
+# What each folder of a run consists of; nothing else in it is ours to remove.
+OWNED = {
+    "tasks": SHARDS,
+    "rejects": SHARDS,
+    "snapshots": f"{'[0-9a-f]' * 64}.tar.zst",
+    "transcripts": f"*-{'[0-9a-f]' * 12}.jsonl",
+}
 
 
 class ShardError(ValueError):
@@ -150,8 +157,13 @@ def _settle(run_folder: Path, files: tuple[RunFile, ...]) -> None:
         if pending.exists():
             pending.replace(run_folder / file.path)
     named = {run_folder / file.path for file in files}
-    for folder in {path.parent for path in named}:
+    for folder in {path.parent for path in named} | _owned_folders(run_folder):
         sync(folder)
-        for stale in {*folder.glob(SHARDS), *folder.glob(f".*{PENDING}")} - named:
+        owned = folder.glob(OWNED.get(folder.name, SHARDS))
+        for stale in {*owned, *folder.glob(f".*{PENDING}")} - named:
             stale.unlink()
         remove_temporaries(folder)
+
+
+def _owned_folders(run_folder: Path) -> set[Path]:
+    return {run_folder / name for name in OWNED if (run_folder / name).is_dir()}

@@ -9,7 +9,8 @@ from typing import Literal
 ChangeKind = Literal["add", "delete", "change"]
 
 SECTION = "diff --git "
-HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+# Python refuses to read numbers of thousands of digits, and no file has a billion lines.
+HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 QUOTED_PAIR = re.compile(r'("(?:[^"\\]|\\.)*") ("(?:[^"\\]|\\.)*")')
 ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 ESCAPES = {
@@ -187,13 +188,17 @@ def _unquote(name: str) -> str:
 
 def _unescape(match: re.Match[bytes]) -> bytes:
     code = match[1]
-    return bytes([int(code, 8)]) if code.isdigit() else ESCAPES.get(code, code)
+    if not code.isdigit():
+        return ESCAPES.get(code, code)
+    if len(code) == 1:
+        raise PatchError(f"a name holds \\{code.decode()}, expected three octal digits")
+    return bytes([int(code, 8)])
 
 
 def _parse_hunk(place: str, hunk: list[str]) -> Hunk:
     header = HUNK.match(hunk[0])
     if not header:
-        raise PatchError(f"{place}: {hunk[0]!r}, expected `@@ -first,count +first,count @@`")
+        raise PatchError(f"{place}: {hunk[0][:80]!r}, expected `@@ -first,count +first,count @@`")
     num_old, num_new = (int(count) if count else 1 for count in header.group(2, 4))
     lines: list[tuple[str, str]] = []
     for line, following in zip(hunk[1:], [*hunk[2:], ""], strict=True):

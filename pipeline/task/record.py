@@ -37,9 +37,10 @@ class Source:
     """
 
     kind: SourceKind
-    # `name==version` of an sdist, a git URL, or the absolute path of a folder.
+    # `name==version` of an sdist, URL or path of a git repository, or path of a folder; paths as
+    # in the manifest, whose folder they start from.
     location: str
-    # sha256 of the sdist, the full commit of a git URL; empty for a plain folder.
+    # sha256 of the sdist, the full commit of a git repository; empty for a plain folder.
     pin: str
 
 
@@ -106,7 +107,7 @@ class Snapshot:
 
     # sha256 of the canonical tar: sorted members, fixed owners, modes and times.
     digest: str
-    # ISO date of the release, from the sdist's newest file or the commit.
+    # ISO date of the release: the day of the upload, of the commit, or of the newest file.
     released: str
     num_files: int
     num_bytes: int
@@ -388,7 +389,7 @@ REASONS: dict[str, frozenset[str]] = {
         "used_at_import",
         "too_small",
     }),
-    "selection": frozenset({"not_needed", "overlaps"}),
+    "selection": frozenset({"not_tried", "overlaps"}),
     "deletion": frozenset({
         "used_elsewhere",
         "does_not_parse",

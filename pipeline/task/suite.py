@@ -1,6 +1,7 @@
 """Run a tree's test suite in a sandbox and return what each test id did."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from pipeline.task.results import read_lines
 
 INSIDE = Path(__file__).parent / "inside"
 
-# Exceptions whose messages name code and nothing else.
+# Exceptions whose messages name code.
 NAMING_ERRORS = frozenset({"NameError", "ImportError", "ModuleNotFoundError", "AttributeError"})
+# What differs from run to run in a message: addresses, the ids of mocks, durations.
+PASSING = re.compile(r"0x[0-9a-fA-F]{4,}|id='\d+'|\b\d+\.\d+ ?s\b")
 
 # Where the parts of a run are inside the sandbox.
 TREE, ENVIRONMENT, TOOLS, BYTECODE = "/work", "/env", "/tools", "/pyc"
@@ -26,7 +29,8 @@ class Bench:
     environment: Path
     # Real prefix of its interpreter, mounted where it is.
     interpreter: Path
-    # Folder of compiled bytecode shared by the runs: `packages` and, of the Snapshot, `tree`.
+    # Folder of compiled bytecode shared by the runs: `interpreter`, `packages` and, of the
+    # Snapshot, `tree`. Only runs on the Snapshot itself write to it.
     bytecode: Path
     command: TestCommand
     # Folders of the tree on `sys.path`, relative to it.
@@ -91,8 +95,12 @@ class SuiteRun:
     finished: Finished
 
     def by_id(self) -> dict[str, TestOutcome]:
-        """Index the outcomes by test id."""
-        return {outcome.id: outcome for outcome in self.outcomes}
+        """Index the outcomes by test id; of an id that is reported twice, the worse counts."""
+        table: dict[str, TestOutcome] = {}
+        for outcome in self.outcomes:
+            if outcome.id not in table or table[outcome.id].outcome == "passed":
+                table[outcome.id] = outcome
+        return table
 
     def symptom(self, key: str) -> str:
         """Say how a test broke in a line that is the same each time it breaks so; else empty.
@@ -101,7 +109,14 @@ class SuiteRun:
         """
         outcome = self.by_id().get(key)
         exception = outcome.exception if outcome else ""
-        return self.messages.get(key, exception) if exception in NAMING_ERRORS else exception
+        if exception not in NAMING_ERRORS:
+            return exception
+        return lasting(self.messages.get(key, exception))
+
+
+def lasting(message: str) -> str:
+    """Return a message without what differs from run to run."""
+    return PASSING.sub("…", message)
 
 
 def run_suite(
@@ -127,41 +142,64 @@ def run_suite(
         command=(f"{ENVIRONMENT}/bin/python", f"{TOOLS}/run_suite.py"),
         mounts=(
             Mount(source=tree, target=TREE, mode="overlay"),
-            Mount(source=bench.environment, target=ENVIRONMENT),
-            Mount(source=bench.interpreter, target=str(bench.interpreter)),
             Mount(source=INSIDE, target=TOOLS),
-            *_bytecode_mounts(sandbox, bench, request, bytecode=bytecode),
+            *bench_mounts(bench),
+            *bytecode_mounts(
+                sandbox,
+                bench,
+                tree=bytecode or bench.bytecode / "tree",
+                mode="write" if request.keep_bytecode else "overlay",
+            ),
         ),
         workdir=TREE,
-        variables=_variables(bench, request),
+        variables=bench_variables(bench, hash_seed=request.hash_seed),
         limits=limits,
         stdin=json.dumps(_message(bench, request)).encode(),
     )
     return read_run(sandbox.run(job))
 
 
-def _bytecode_mounts(
-    sandbox: Sandbox, bench: Bench, request: SuiteRequest, *, bytecode: Path | None
-) -> tuple[Mount, ...]:
-    mode: MountMode = "write" if request.keep_bytecode else "overlay"
-    own = bench.bytecode / "tree"
-    packages = bench.bytecode / "packages"
-    for folder in (packages, own):
-        if not folder.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            sandbox.adopt(folder)
+def bench_mounts(bench: Bench) -> tuple[Mount, ...]:
+    """Mount environment and interpreter."""
     return (
-        Mount(source=packages, target=BYTECODE, mode=mode),
-        Mount(source=bytecode or own, target=f"{BYTECODE}{TREE}", mode=mode),
+        Mount(source=bench.environment, target=ENVIRONMENT),
+        Mount(source=bench.interpreter, target=str(bench.interpreter)),
     )
 
 
-def _variables(bench: Bench, request: SuiteRequest) -> tuple[tuple[str, str], ...]:
+def bytecode_mounts(
+    sandbox: Sandbox, bench: Bench, *, tree: Path, mode: MountMode = "overlay"
+) -> tuple[Mount, ...]:
+    """Mount a folder for each part that has bytecode; elsewhere below BYTECODE none is written.
+
+    Args:
+        sandbox: whose jobs may write to new folders.
+        bench: whose interpreter and packages have bytecode.
+        tree: bytecode of the source tree.
+        mode: `write` for runs on the Snapshot that fill the folders.
+    """
+    folders = {
+        ENVIRONMENT: bench.bytecode / "packages",
+        str(bench.interpreter): bench.bytecode / "interpreter",
+        TREE: tree,
+    }
+    for folder in folders.values():
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            sandbox.adopt(folder)
+    return tuple(
+        Mount(source=folder, target=f"{BYTECODE}{part}", mode=mode)
+        for part, folder in folders.items()
+    )
+
+
+def bench_variables(bench: Bench, *, hash_seed: int = 0) -> tuple[tuple[str, str], ...]:
+    """Return the environment variables of everything that runs a Repo's code."""
     ours = {
         "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
         "VIRTUAL_ENV": ENVIRONMENT,
         "PYTHONPYCACHEPREFIX": BYTECODE,
-        "PYTHONHASHSEED": str(request.hash_seed),
+        "PYTHONHASHSEED": str(hash_seed),
         "SOURCE_DATE_EPOCH": "946684800",
     }
     theirs = {variable.name: variable.value for variable in bench.command.variables}

@@ -22,6 +22,8 @@ LEFTOVERS = frozenset({
 
 # What file systems take, in bytes, with room for the folder that the tree is laid out in.
 MAX_NAME, MAX_PATH = 255, 2000
+# Parts of a path: the standard library removes a folder by recursion.
+MAX_DEPTH = 100
 
 Changes = Mapping[str, bytes | None]
 
@@ -51,14 +53,32 @@ def pruned_bytecode(
 ) -> Iterator[Path]:
     """Give a tree's bytecode without that of some files, for the time of a block.
 
-    The bytecode of a deleted function gives it away to code that is graded.
+    The bytecode of a deleted function gives it away to code that is graded. What else a suite left
+    there, such as links to files of this machine, is not taken over.
     """
-    with changed_tree(base, {}, scratch=scratch, sandbox=sandbox) as folder:
+    folder = _fresh(scratch)
+    try:
+        shutil.copytree(base, folder, ignore=_no_bytecode, copy_function=_link, dirs_exist_ok=True)
         for path in changed:
             module = folder / path
-            for file in module.parent.glob(f"{escape(module.stem)}.*pyc"):
+            for file in module.parent.glob(f"{escape(module.stem)}.*"):
                 file.unlink()
+        sandbox.adopt(folder)
         yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_bytecode(folder: str, names: list[str]) -> list[str]:
+    """Return the names that are neither real folders nor regular files of bytecode."""
+    files = [Path(folder, name) for name in names]
+    kept = {
+        file.name
+        for file in files
+        if stat.S_ISDIR(mode := file.lstat().st_mode)
+        or (stat.S_ISREG(mode) and file.suffix == ".pyc")
+    }
+    return [name for name in names if name not in kept]
 
 
 @contextmanager
@@ -96,7 +116,7 @@ def _link(source: str, target: str) -> str:
 def find_misfit(base: Path, changes: Changes) -> str:
     """Say why a folder cannot take the new files among some changes; empty when it can."""
     for path in (path for path, content in changes.items() if content is not None):
-        if len(path) > MAX_PATH or any(len(os.fsencode(it)) > MAX_NAME for it in path.split("/")):
+        if _is_too_long(path):
             return f"{path[:MAX_NAME]!r} is too long a path"
         if (base / path).is_dir() and not (base / path).is_symlink():
             return f"{path} is a folder"
@@ -107,6 +127,12 @@ def find_misfit(base: Path, changes: Changes) -> str:
             if stays or changes.get(str(folder)) is not None:
                 return f"{folder} is a file"
     return ""
+
+
+def _is_too_long(path: str) -> bool:
+    parts = os.fsencode(path).split(b"/")
+    num_bytes = sum(len(part) + 1 for part in parts)
+    return num_bytes > MAX_PATH or len(parts) > MAX_DEPTH or max(map(len, parts)) > MAX_NAME
 
 
 def _replace(file: Path, content: bytes | None) -> None:

@@ -68,6 +68,8 @@ class Offer:
     uploaded: str = "2024-05-06T07:08:09Z"
     # Stated instead of the true sha256.
     claimed: str = ""
+    # Bytes at the end that are never sent.
+    missing: int = 0
 
     @property
     def project(self) -> str:
@@ -81,7 +83,19 @@ class Offer:
 @contextlib.contextmanager
 def serve(*offers: Offer, html: bool = False) -> Iterator[str]:
     """Serve files until the block ends; yield the index's URL."""
-    handler = functools.partial(_Handler, offers, _html if html else _json)
+    with _served(functools.partial(_Handler, offers, _html if html else _json)) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def refuse(status: int) -> Iterator[str]:
+    """Answer everything with one HTTP status until the block ends; yield the index's URL."""
+    with _served(functools.partial(_Refusing, status)) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _served(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -106,7 +120,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         files = [offer for offer in self.offers if offer.name == last]
         project = [offer for offer in self.offers if offer.project == last]
         if files:
-            self._answer(files[0].data, "application/octet-stream")
+            self._answer(files[0].data, "application/octet-stream", missing=files[0].missing)
         elif project:
             self._answer(*self.page(project))
         else:
@@ -116,13 +130,30 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Tell uv that ranges of wheels are not served."""
         self.do_GET()
 
-    def _answer(self, data: bytes, kind: str) -> None:
+    def _answer(self, data: bytes, kind: str, *, missing: int = 0) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(data)
+            self.wfile.write(data[: len(data) - missing])
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on standard error."""
+
+
+class _Refusing(http.server.BaseHTTPRequestHandler):
+    def __init__(self, status: int, *args: Any) -> None:
+        self.status = status
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def log_message(self, *_: object) -> None:
         """Say nothing on standard error."""

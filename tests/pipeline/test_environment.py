@@ -20,7 +20,8 @@ from pipeline.environment import (
 from pipeline.index import package_index
 from pipeline.repo import Fetched, fetch
 from pipeline.task import record
-from tests.pipeline.package_index import Offer, serve, wheel, write_tree
+from pipeline.uv import describe_interpreter
+from tests.pipeline.package_index import Offer, refuse, serve, wheel, write_tree
 
 SPY = "import pathlib; pathlib.Path({!r}).touch()\n"
 PYPROJECT = """\
@@ -182,6 +183,31 @@ def test_an_index_that_does_not_answer_is_an_error_and_no_verdict(
     with pytest.raises(IndexUnreachableError):
         build(environment, cache=tmp_path / "empty", index=gone)
     assert not list((tmp_path / "empty" / "environments").iterdir())
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 503])
+def test_an_index_that_refuses_is_an_error_and_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+):
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with refuse(status) as url, pytest.raises(IndexUnreachableError, match=str(status)):
+        _resolved(tmp_path, url)
+
+
+def test_an_index_that_has_nothing_is_a_verdict(tmp_path: Path):
+    with refuse(404) as url:
+        reject = _resolved(tmp_path, url)
+    assert isinstance(reject, record.Reject)
+    assert reject.reason == "unresolvable"
+
+
+@pytest.mark.parametrize("script", ["exit 3", "echo Python"])
+def test_a_python_that_does_not_work_is_an_error_of_the_machine(tmp_path: Path, script: str):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    with pytest.raises(InstallError, match="does not work"):
+        describe_interpreter(python)
 
 
 def test_a_machine_that_cannot_write_is_an_error_and_no_verdict(tmp_path: Path, index: str):

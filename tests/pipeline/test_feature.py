@@ -12,7 +12,6 @@ from pipeline.feature import (
     Found,
     deal_slots,
     find_features,
-    module_path,
     name_group,
     order_features,
 )
@@ -140,7 +139,7 @@ def test_private_foreign_and_test_code_is_not_considered(found: Found):
 
 
 @pytest.mark.parametrize(("num_tests", "is_candidate"), [(9, True), (10, False)])
-def test_at_most_three_tests_in_ten_may_reach_a_feature(num_tests: int, is_candidate: bool):  # noqa: FBT001
+def test_at_most_three_tests_in_ten_may_reach_a_feature(num_tests: int, is_candidate: bool):
     # Three files' worth of ids, so that the number alone decides.
     found = found_with({"good": IDS[:num_tests]})
     assert ("pkg.core.good" in {it.title for it in found.features}) == is_candidate
@@ -162,20 +161,6 @@ def test_at_most_three_tests_in_ten_may_reach_a_feature(num_tests: int, is_candi
 )
 def test_a_group_is_named_by_what_its_tests_share(tests: list[str], group: str):
     assert name_group(tests) == group
-
-
-@pytest.mark.parametrize(
-    ("path", "roots", "name"),
-    [
-        ("pkg/core.py", (".",), "pkg.core"),
-        ("src/pkg/core.py", ("src",), "pkg.core"),
-        ("src/pkg/__init__.py", ("src",), "pkg"),
-        ("lib/py/pkg/core.py", ("lib", "lib/py"), "pkg.core"),
-        ("single.py", ("src",), "single"),
-    ],
-)
-def test_a_module_is_named_as_it_is_imported(path: str, roots: tuple[str, ...], name: str):
-    assert module_path(path, roots) == name
 
 
 def feature(name: str, kind: str = "function") -> Feature:
@@ -225,4 +210,4 @@ def test_slots_and_spares_are_a_partition(num: int, max_tasks: int | None):
     assert len(slots) == (num if max_tasks is None else min(num, max_tasks))
     # The first candidates are the first to be tried.
     assert [slot[0] for slot in slots] == list(features[: len(slots)])
-    assert {(it.reject.stage, it.reject.reason) for it in spare} <= {("selection", "not_needed")}
+    assert {(it.reject.stage, it.reject.reason) for it in spare} <= {("selection", "not_tried")}

@@ -195,6 +195,11 @@ BAD = {
     "in place of a folder": (new_file("pantry"), "pantry is a folder"),
     "below a new file": (new_file("a") + new_file("a/b/c"), "a is a file"),
     "a long name": (new_file("n" * 300), "'nnn"),
+    "a name of many bytes": (new_file("é" * 128), "'ééé"),
+    "a long path": (new_file("/".join(["é" * 100] * 12)), "'ééé"),
+    "a deep path": (new_file("/".join("a" * 101)), "'a/a/"),
+    "no octal digit": (new_file("a").replace(" a/a b/a", ' "a/\\8" "b/\\8"'), "a name holds \\8"),
+    "a number of 5000 digits": (one_line("README.md", "a").replace("+1", f"+{'1' * 5000}"), ""),
     "half a character": (new_file("a.py", "\ud800"), ""),
 }
 

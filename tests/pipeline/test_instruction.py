@@ -145,7 +145,7 @@ def test_a_docstring_that_holds_the_code_is_rejected(
         ("", "total = sum(values) / len(values)", False),
     ],
 )
-def test_code_is_found_in_a_text_whatever_its_blanks(text: str, line: str, is_found: bool):  # noqa: FBT001
+def test_code_is_found_in_a_text_whatever_its_blanks(text: str, line: str, is_found: bool):
     assert find_code(text, ["x", line]) == (line.strip() if is_found else "")
 
 

@@ -62,13 +62,13 @@ def test_a_full_entry_becomes_a_repo(tmp_path: Path):
     )
 
 
-def test_paths_are_relative_to_the_manifest(tmp_path: Path):
+def test_paths_stay_as_they_are_spelled(tmp_path: Path):
     (tmp_path / "sub").mkdir()
     base = GOOD.replace(f'sdist = "toolz==1.2.0"\nsha256 = "{SHA256}"', "SOURCE")
     [folder] = _load(tmp_path, base.replace("SOURCE", 'path = "sub"'))
     [clone] = _load(tmp_path, base.replace("SOURCE", f'git = "sub"\ncommit = "{COMMIT}"'))
-    assert folder.source == record.Source(kind="path", location=str(tmp_path / "sub"), pin="")
-    assert clone.source == record.Source(kind="git", location=str(tmp_path / "sub"), pin=COMMIT)
+    assert folder.source == record.Source(kind="path", location="sub", pin="")
+    assert clone.source == record.Source(kind="git", location="sub", pin=COMMIT)
 
 
 FAULTS = [

@@ -1,5 +1,6 @@
 """A Repo's files become one canonical Snapshot, or a Reject that says why not."""
 
+import dataclasses
 import os
 import shutil
 import socket
@@ -9,10 +10,13 @@ import git
 import pytest
 
 from pipeline.index import package_index
+from pipeline.manifest import load_manifest
 from pipeline.repo import Fetched, fetch
 from pipeline.snapshot import snapshot_tree
 from pipeline.task import record
 from tests.pipeline.package_index import Offer, sdist, serve, sha256, write_tree
+
+MANIFESTS = Path(__file__).parents[2] / "repos"
 
 TINY = {
     "PKG-INFO": (
@@ -76,6 +80,34 @@ def test_else_the_release_is_the_newest_day_in_the_sdist(tmp_path: Path):
     with serve(Offer("tiny-1.0.tar.gz", SDIST, uploaded="")) as index:
         fetched = _fetch_sdist(tmp_path, index, sha256(SDIST))
     assert fetched.snapshot.released == "2023-11-14"
+
+
+@pytest.mark.parametrize("html", [False, True])
+def test_with_a_date_in_the_manifest_the_release_does_not_depend_on_the_index(
+    tmp_path: Path, *, html: bool
+):
+    repo = _repo("sdist", "tiny==1.0", sha256(SDIST))
+    repo = dataclasses.replace(repo, install=record.Install(exclude_newer="2024-05-06"))
+    with serve(Offer("tiny-1.0.tar.gz", SDIST), html=html) as index:
+        fetched = _fetch(repo, tmp_path, index)
+    assert isinstance(fetched, Fetched)
+    assert fetched.snapshot.released == "2024-05-06"
+
+
+@pytest.mark.parametrize("manifest", sorted(MANIFESTS.glob("*.toml")), ids=lambda path: path.stem)
+def test_each_sdist_of_ours_comes_with_a_date(manifest: Path):
+    repos = load_manifest(manifest)
+    undated = [
+        it.name for it in repos if it.source.kind == "sdist" and not it.install.exclude_newer
+    ]
+    assert not undated
+
+
+def test_a_download_that_ends_early_is_no_verdict(tmp_path: Path):
+    with serve(Offer("tiny-1.0.tar.gz", SDIST, missing=len(SDIST) - 3)) as index:
+        reject = _fetch_sdist(tmp_path, index, sha256(SDIST))
+    assert reject.reason == "unreachable"
+    assert f"{len(SDIST) - 3} bytes are missing" in reject.detail
 
 
 def test_a_download_is_kept_and_not_asked_for_again(tmp_path: Path):
@@ -200,6 +232,16 @@ def test_a_plain_folder_becomes_a_snapshot_and_stays_as_it_is(tmp_path: Path):
     assert (origin / "PKG-INFO").exists()
     shutil.rmtree(origin)
     assert _fetch(_repo("path", str(origin), ""), tmp_path).reason == "unreachable"
+
+
+def test_paths_start_from_the_folder_that_is_given(tmp_path: Path, clone: git.Repo):
+    commit = clone.head.commit.hexsha
+    for source in (_repo("git", "origin", commit), _repo("path", "./origin", "")):
+        fetched = fetch(
+            source, into=tmp_path / "run", cache=tmp_path / "cache", index="", base=tmp_path
+        )
+        assert isinstance(fetched, Fetched), fetched
+        assert "tiny.py" in _names(fetched.archive, tmp_path)
 
 
 def test_a_folder_with_a_link_that_leaves_it_is_a_reject(tmp_path: Path):

@@ -176,7 +176,7 @@ def test_processes_can_be_started(method):
 
 
 @pytest.mark.parametrize("trace", [False, True])
-def test_the_suite_sees_nothing_of_the_recorder(run_files: RunFiles, trace: bool):  # noqa: FBT001
+def test_the_suite_sees_nothing_of_the_recorder(run_files: RunFiles, trace: bool):
     run = run_files({"test_a.py": INNOCENT}, SuiteRequest(trace=trace))
     assert len(run.outcomes) == 8
     assert run.messages == {}

@@ -11,7 +11,6 @@ from pipeline.language.python.bindings import (
     assigned_name,
     bindings_in,
 )
-from pipeline.language.python.text import parse, split_lines
 from pipeline.task.record import Symbol, SymbolKind
 
 
@@ -52,18 +51,11 @@ class Definition:
     members: tuple[str, ...]
 
 
-def find_symbols(path: str, source: str) -> tuple[Definition, ...]:
-    """Return the definitions at the top level and directly in its classes, in order.
-
-    What stands under `if`, `try` or in a function is left out, and a module that this Python
-    cannot parse has none.
-    """
-    tree = parse(source)
-    return () if tree is None else definitions_in(tree, path=path, lines=split_lines(source))
-
-
 def definitions_in(tree: ast.Module, *, path: str, lines: Sequence[str]) -> tuple[Definition, ...]:
-    """Return the definitions of a parsed module, in order of their first line."""
+    """Return the definitions at the top level and directly in its classes, by their first line.
+
+    What stands under `if`, `try` or in a function is left out.
+    """
     code = _code_lines(tree, lines=lines)
     found = list(_definitions(tree.body, path=path, prefix="", code=code))
     bodies: dict[str, list[ast.stmt]] = {}

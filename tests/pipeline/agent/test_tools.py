@@ -36,6 +36,16 @@ FILES = {
 Use = Callable[..., Answer]
 
 
+def workbench_of(desk: Desk) -> Workbench:
+    return Workbench(
+        desk.tree,
+        bench=desk.bench,
+        bytecode=desk.bench.bytecode / "tree",
+        sandbox=desk.sandbox,
+        limits=LIMITS,
+    )
+
+
 @pytest.fixture(scope="module")
 def desk(make_tree: MakeTree, desk_for: DeskFor) -> Desk:
     tree = make_tree(FILES)
@@ -47,7 +57,7 @@ def desk(make_tree: MakeTree, desk_for: DeskFor) -> Desk:
 @pytest.fixture(scope="module")
 def use(desk: Desk) -> Use:
     """Return a function that calls a tool in one work tree, shared by these tests."""
-    bench = Workbench(desk.tree, bench=desk.bench, sandbox=desk.sandbox, limits=LIMITS)
+    bench = workbench_of(desk)
     return lambda tool, **arguments: bench.use(Call(thought="", tool=tool, arguments=arguments))
 
 
@@ -220,7 +230,7 @@ def script(num_calls: int):
 
 
 def test_a_transcript_keeps_each_turn_and_survives_writing(desk: Desk):
-    bench = Workbench(desk.tree, bench=desk.bench, sandbox=desk.sandbox, limits=LIMITS)
+    bench = workbench_of(desk)
     done, turns = run_agent(ScriptedPolicy(script(2)), bench, max_turns=5)
     assert done == Done(reason="", detail="")
     assert [turn.thought for turn in turns] == ["number 0", "number 1"]
@@ -230,7 +240,7 @@ def test_a_transcript_keeps_each_turn_and_survives_writing(desk: Desk):
 
 
 def test_a_policy_that_never_ends_is_out_of_turns(desk: Desk):
-    bench = Workbench(desk.tree, bench=desk.bench, sandbox=desk.sandbox, limits=LIMITS)
+    bench = workbench_of(desk)
     done, turns = run_agent(ScriptedPolicy(script(9)), bench, max_turns=2)
     assert done == Done(reason="out_of_turns", detail="not done after 2 turns")
     assert len(turns) == 2

@@ -1,8 +1,12 @@
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import pipeline
 from tests.pipeline.commands.conftest import Regrow
 
 # What also holds of one task of one library.
@@ -16,13 +20,13 @@ HOLDING = {
     },
     "libraries": {
         "share of libraries without tasks whose rejects say why",
-        "share of tried candidates that validate",
     },
     "repeat": {
         "share of files with the same bytes, once more",
         "share of files with the same bytes, one job",
         "share of files with the same bytes, plain loop",
         "share of files with the same bytes, killed three times",
+        "kills that hit a running process",
     },
 }
 
@@ -36,3 +40,32 @@ def test_a_quick_bench_measures_its_claims(name: str, regrow: Regrow, tmp_path: 
     assert report["table"]
     holding = {claim["claim"] for claim in report["claims"] if claim["holds"]}
     assert holding >= HOLDING[name], report["claims"]
+
+
+def test_a_folder_of_an_earlier_bench_is_refused(regrow: Regrow, tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    done = regrow("bench", "libraries", "--quick", "--keep", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {tmp_path}: is not empty, expected a new folder\n"
+
+
+def test_a_command_that_fails_is_one_line(environ: dict[str, str], tmp_path: Path):
+    command = [sys.executable, "-m", "pipeline", "bench", "repeat", "--quick", "--keep", tmp_path]
+    offline = {**environ, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+    done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: regrow generate ")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_manifests_it_says_what_is_missing(environ: dict[str, str], tmp_path: Path):
+    package = Path(pipeline.__file__).parent
+    shutil.copytree(package, tmp_path / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "pipeline", "bench", "libraries"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    missing = f"{tmp_path / 'repos'}: no such folder, expected a checkout of Regrow"
+    assert done.stderr == f"error: {missing}\n"

@@ -69,6 +69,26 @@ def test_a_second_run_does_nothing_and_changes_nothing(
     assert {path: path.stat().st_mtime_ns for path in (tiny_run / "done").iterdir()} == records
 
 
+def test_another_seed_in_the_same_folder_leaves_nothing_behind_and_can_be_taken_back(
+    tiny_manifest: Path, regrow: Regrow, tmp_path: Path
+):
+    found = []
+    for seed in (0, 1, 0):
+        options = ("--seed", seed, "--max-tasks", 1, "--runner", "plain")
+        done = regrow("generate", tiny_manifest, "--out", tmp_path, *options)
+        assert done.returncode == 0, done.stderr
+        found.append(digest_run(tmp_path))
+        assert len(list((tmp_path / "transcripts").iterdir())) == 1
+    assert found[0] == found[2] != found[1]
+    [transcript] = (tmp_path / "transcripts").iterdir()
+    [snapshot] = (tmp_path / "snapshots").iterdir()
+    transcript.unlink()
+    snapshot.unlink()
+    done = regrow("generate", tiny_manifest, "--out", tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    assert digest_run(tmp_path) == found[0]
+
+
 def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     tiny_manifest: Path,
     tiny_run: Path,

@@ -1,7 +1,10 @@
+import dataclasses
 import json
 from pathlib import Path
 
-from pipeline.task.shards import read_tasks
+from pipeline.task.manifest import write_manifest
+from pipeline.task.record import RejectRow, Task
+from pipeline.task.shards import read_tasks, write_shards
 from tests.pipeline.commands.conftest import Regrow
 
 
@@ -27,6 +30,38 @@ def test_a_task_is_shown_from_request_to_evidence(tiny_run: Path, regrow: Regrow
         "NameError: name 'shout' is not defined",
     ):
         assert part in said
+
+
+def _odd(task: Task, text: str) -> Task:
+    """Return a task whose repository writes a text wherever it can."""
+    target = dataclasses.replace(task.evidence.fail_to_pass[0], id=text, symptom=text)
+    return dataclasses.replace(
+        task,
+        feature=dataclasses.replace(task.feature, title=text),
+        deletion=dataclasses.replace(task.deletion, patch=f"+{text}\n", seams=(text,)),
+        evidence=dataclasses.replace(task.evidence, fail_to_pass=(target,)),
+        instructions=(dataclasses.replace(task.instructions[0], style=text, text=text),),
+    )
+
+
+def test_what_a_repository_says_is_shown_and_never_obeyed(
+    tiny_run: Path, regrow: Regrow, tmp_path: Path
+):
+    task = _odd(next(read_tasks(tiny_run)), "test_a[red][/tmp]::x::\x1b[2J\x07")
+    said = task.feature.title
+    reject = RejectRow(
+        schema_version=1, repo=said, subject=said, stage="trace", reason="empty", detail=said
+    )
+    shards = [
+        *write_shards(tmp_path, "tasks", [task]),
+        *write_shards(tmp_path, "rejects", [reject]),
+    ]
+    write_manifest(tmp_path, shards, config={})
+    for options, num_shown in (((), 1), (("--rejects",), 3), (("--task", task.id), 7)):
+        done = regrow("inspect", tmp_path, *options)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("test_a[red][/tmp]::x::[2J") == num_shown, done.stdout
+        assert not {"\x1b", "\x07"} & set(done.stdout)
 
 
 def test_rejects_are_listed_with_their_reasons(tiny_run: Path, regrow: Regrow):

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,19 @@ def test_a_gold_patch_that_does_not_solve_fails_the_command(copy: Path, regrow: 
     assert done.returncode == 1
     assert f"WRONG {first.id} gold: " in done.stdout
     assert done.stdout.count("WRONG") == 1
+
+
+def test_its_trees_are_removed_and_those_of_killed_ones_but_not_those_of_one_at_work(
+    copy: Path, regrow: Regrow, cache: Path
+):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    scratch = cache / "scratch"
+    for pid in (ended.pid, os.getpid()):
+        (scratch / f"verify-{pid}" / "tree").mkdir(parents=True)
+    assert regrow("verify", copy).returncode == 0
+    assert [path.name for path in scratch.iterdir()] == [f"verify-{os.getpid()}"]
+    shutil.rmtree(scratch)
 
 
 def test_an_interrupt_stops_it_within_seconds(copy: Path, environ: dict[str, str]):

@@ -3,7 +3,8 @@
 import doctest
 
 from pipeline.language.python import docstrings, text
-from pipeline.language.python.symbols import Definition, Span, find_symbols
+from pipeline.language.python.symbols import Definition, Span, definitions_in
+from pipeline.language.python.text import parse, split_lines
 
 SOURCE = '''\
 import functools
@@ -63,7 +64,10 @@ if True:
 
 
 def by_name(source: str = SOURCE) -> dict[str, Definition]:
-    return {it.symbol.qualname: it for it in find_symbols("a.py", source)}
+    tree = parse(source)
+    assert tree is not None
+    found = definitions_in(tree, path="a.py", lines=split_lines(source))
+    return {it.symbol.qualname: it for it in found}
 
 
 def test_top_level_and_direct_members_are_found_in_order_and_guarded_ones_are_not():
@@ -110,8 +114,8 @@ def test_docstrings_are_cleaned_and_bases_are_dotted():
 
 
 def test_source_that_does_not_parse_has_no_symbols():
-    assert find_symbols("a.py", "print 'python 2'") == ()
-    assert find_symbols("a.py", "a = '\0'") == ()
+    assert parse("print 'python 2'") is None
+    assert parse("a = '\0'") is None
 
 
 def test_a_byte_order_mark_and_invalid_escapes_do_no_harm():

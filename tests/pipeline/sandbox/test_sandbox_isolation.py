@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.sandbox import view
 from pipeline.sandbox.protocol import Job, Mount, Sandbox
 
 MakeJob = Callable[..., Job]
@@ -109,10 +110,12 @@ def test_copies_of_packages_beside_an_interpreter_are_hidden(
     sandbox: Sandbox, python: MakeJob, tmp_path: Path
 ):
     library = tmp_path / "prefix" / "lib" / "python3.12"
-    for name in ("site-packages/pip/_vendor", "ensurepip/_bundled"):
+    local = "../../local/lib/python3.12/dist-packages"
+    for name in ("site-packages/pip/_vendor", "ensurepip/_bundled", local):
         (library / name).mkdir(parents=True)
         (library / name / "copy.py").write_text("def deleted(): ...")
     (library / "ensurepip" / "__init__.py").write_text("")
+    (library / "os.py").write_text("")
     code = """
 import glob, sys
 found = glob.glob(sys.base_prefix + "/lib/python3*/site-packages/*")
@@ -123,6 +126,39 @@ print(found, len(glob.glob("/prefix/lib/python3.12/ensurepip/*")))
 """
     mounts = (Mount(source=tmp_path / "prefix", target="/prefix"),)
     assert sandbox.run(python(code, mounts=mounts)).output == b"[] 2\n"
+
+
+def test_packages_beside_an_interpreter_without_ensurepip_are_hidden(
+    sandbox: Sandbox, tmp_path: Path
+):
+    prefix = tmp_path / "prefix"
+    library = prefix / "lib" / "python3.12"
+    (library / "dist-packages").mkdir(parents=True)
+    (library / "dist-packages" / "copy.py").write_text("def deleted(): ...")
+    (library / "os.py").write_text("")
+    mount = Mount(source=prefix, target="/prefix")
+    finished = sandbox.run(shell("find /prefix -name '*.py'", mount))
+    assert finished.output == b"/prefix/lib/python3.12/os.py\n"
+
+
+@pytest.mark.skipif(
+    not Path("/usr/bin/python3").exists(), reason="expected an interpreter of the system"
+)
+@pytest.mark.parametrize("target", ["/usr", "/prefix"])
+def test_a_mount_of_the_system_brings_back_none_of_its_packages(sandbox: Sandbox, target: str):
+    script = (
+        f"for place in {target} {target}/local; do"
+        " find $place/lib*/python3*/site-packages $place/lib*/python3*/dist-packages"
+        " $place/lib*/python3*/ensurepip/_bundled -mindepth 1; done 2> /dev/null;"
+        f" test -e {target}/bin/python3 && echo python"
+    )
+    finished = sandbox.run(shell(script, Mount(source=Path("/usr"), target=target)))
+    assert finished.output == b"python\n"
+
+
+def test_a_mount_of_the_system_is_not_laid_over_what_is_hidden():
+    usr = Mount(source=Path("/usr"), target="/usr")
+    assert view.arguments(shell("true", usr)) == view.arguments(shell("true"))
 
 
 def test_what_is_written_to_an_overlay_vanishes(sandbox: Sandbox, tree: Path):

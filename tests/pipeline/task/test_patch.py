@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from pipeline.task.patch import (
     num_removed_lines,
     patch_paths,
 )
+from pipeline.task.tree import find_misfit
 
 Tree = dict[str, bytes]
 
@@ -186,6 +188,10 @@ DROP = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@
         ("diff --git a/f b/f\n--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "f: `---` and"),
         (section("@@ -1 +1 @@\n-a\n+b\n") * 2, "f: changed twice"),
         (section("@@ nonsense\n"), "f, hunk 1: '@@ nonsense"),
+        (section(f"@@ -1 +{'1' * 5000} @@\n-a\n+b\n"), "f, hunk 1: '@@ -1 .*11', expected"),
+        (section(f"@@ -1,{'1' * 5000} +1 @@\n-a\n+b\n"), "f, hunk 1: '@@ -1,1"),
+        ('diff --git "a/\\8" "b/\\8"\n', r"a name holds \\8, expected three octal digits"),
+        ('diff --git "a/\\7" "b/\\7"\n', r"a name holds \\7, expected three octal digits"),
         (section("@@ -1,2 +1 @@\n-a\n+b\n"), r"f, hunk 1: \(1, 1\) old and new lines, expected"),
         (section("@@ -1 +1 @@\n*a\n"), "f, hunk 1: line"),
         (section("@@ -1 +1 @@\n-z\n+b\n"), "f, hunk 1: no place has its 1 old lines, first 'z"),
@@ -203,6 +209,38 @@ def test_a_patch_that_is_malformed_or_does_not_fit_is_refused(patch: str, messag
     with pytest.raises(PatchError, match=message) as caught:
         apply_patch({"f": b"a\nx\na\n"}, patch)
     assert "\n" not in str(caught.value)
+
+
+# Pieces of patches, so that what they make up is often nearly one.
+PIECES = st.sampled_from([
+    *('diff --git "', "diff --git ", " ", "a/", "b/", "f", '"', '" "', "\\", "8", "377", "\udcff"),
+    *("\n", "\t", "--- ", "+++ ", "/dev/null", "new file mode 100644\n", "@@ -1", " +1", " @@"),
+    *("9" * 5000, ",", "-a\n", "+é\n", "\ud800", "\\ No newline\n", "\0", "é" * 200, "/"),
+])
+
+
+@given(text=st.lists(PIECES, max_size=14).map("".join), start=st.sampled_from(["", section("")]))
+@settings(deadline=None)
+def test_any_text_is_a_patch_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, text: str, start: str
+) -> None:
+    try:
+        changes = apply_patch({"f": b"a\nx\n"}, start + text)
+    except (PatchError, UnicodeError):
+        return
+    find_misfit(tmp_path_factory.getbasetemp(), changes)
+
+
+@pytest.mark.parametrize("sign", ["a", "é", "\udcff"])
+@pytest.mark.parametrize("num_folders", [0, 9, 99, 999])
+def test_what_is_no_misfit_can_be_written_and_removed(
+    tmp_path: Path, sign: str, num_folders: int
+) -> None:
+    for length in (1, 127, 128, 255, 256):
+        path = f"{'d/' * num_folders}{sign * length}"
+        if not find_misfit(tmp_path, {path: b""}):
+            write(tmp_path / "tree", {path: b""})
+            shutil.rmtree(tmp_path / "tree")
 
 
 @pytest.mark.parametrize(

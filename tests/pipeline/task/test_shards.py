@@ -196,6 +196,21 @@ def test_a_crash_between_manifest_and_renames_leaves_the_new_run(tmp_path: Path)
     assert shard_names(crashed) == shard_names(done)
 
 
+def test_a_new_run_removes_what_the_old_one_named_and_nothing_else(tmp_path: Path) -> None:
+    old = [f"snapshots/{'a' * 64}.tar.zst", f"transcripts/toolz-{'0' * 12}.jsonl"]
+    new = [f"snapshots/{'b' * 64}.tar.zst", f"transcripts/toolz-{'1' * 12}.jsonl"]
+    foreign = ["snapshots/mine.tar.zst", "transcripts/notes.jsonl", "done/1.json", "notes.txt"]
+    for path in (*old, *new, *foreign):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(path)
+    for paths in (old + new, new, []):
+        files = [*write_shards(tmp_path, "tasks", []), *(describe(tmp_path, it) for it in paths)]
+        write_manifest(tmp_path, files, config={})
+        found = [it.relative_to(tmp_path).as_posix() for it in tmp_path.rglob("*") if it.is_file()]
+        expected = {"manifest.json", files[0].path, *foreign, *paths}
+        assert set(found) == expected
+
+
 WRITER = """
 import itertools, sys
 from pathlib import Path
