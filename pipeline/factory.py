@@ -179,7 +179,7 @@ class Factory:
     def _settle(self, blank: Envelope, work: Callable[[], dict[str, object]]) -> Envelope:
         """Look the unit up, else do it and keep its record; a broken machine is an `error`."""
         record = self.done.get(blank.key)
-        if record is None or not self._has_transcripts(record):
+        if record is None or not self._has_files(record):
             try:
                 record = _try_again(work)
                 self.done.put(blank.key, record)
@@ -188,11 +188,13 @@ class Factory:
                 return replace(blank, status="error")
         return replace(blank, status="rejected" if record["status"] == "rejected" else "ok")
 
-    def _has_transcripts(self, record: Mapping[str, object]) -> bool:
+    def _has_files(self, record: Mapping[str, object]) -> bool:
         """Tell whether no other run in this folder has removed what the record's tasks need."""
         tasks = from_row(Made, _part(record, "made")).tasks if "made" in record else ()
-        folder = self.settings.out / "transcripts"
-        return all((folder / f"{task.id}.jsonl").exists() for task in tasks)
+        folders = self.settings.folders
+        transcripts = [folders.run / "transcripts" / f"{task.id}.jsonl" for task in tasks]
+        archives = [folders.archive(task.snapshot) for task in tasks]
+        return all(path.exists() for path in transcripts + archives)
 
 
 def _stamp(repo: Repo, *, base: Path) -> list[tuple[str, int, int]]:

@@ -8,6 +8,7 @@ from rich.markdown import Markdown
 from rich.rule import Rule
 from rich.syntax import Syntax
 
+from pipeline.agent.loop import read_transcript
 from pipeline.commands.say import (
     BAD_INPUT,
     OUT,
@@ -30,13 +31,18 @@ MAX_TESTS = 20
 def inspect(
     run: Annotated[Path, typer.Argument(help="Run folder that `regrow generate` wrote.")],
     task: Annotated[str | None, typer.Option(help="Id of a task, or the start of one.")] = None,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="With --task: how the agent deleted the feature.")
+    ] = False,
     rejects: Annotated[bool, typer.Option("--rejects", help="List every reject.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the funnel and the tasks of a run; with --task, one task from request to evidence."""
     with one_line_errors():
         existing_run(run)
-        if task is not None:
+        if task is not None and transcript:
+            _show_transcript(run, _find(run, task), as_json=json)
+        elif task is not None:
             _show_task(_find(run, task), as_json=json)
         elif rejects:
             _show_rejects(run, as_json=json)
@@ -99,6 +105,17 @@ def _show_task(task: Task, *, as_json: bool) -> None:
     if task.deletion.seams:
         OUT.print(one_line(f"went with it: {', '.join(task.deletion.seams)}"))
     _show_evidence(task)
+
+
+def _show_transcript(run: Path, task: Task, *, as_json: bool) -> None:
+    turns = read_transcript((run / "transcripts" / f"{task.id}.jsonl").read_bytes())
+    if as_json:
+        print_json([to_row(turn) for turn in turns])
+        return
+    for number, turn in enumerate(turns, 1):
+        OUT.print(Rule(f"{number}. {turn.tool}", align="left"))
+        for text in (turn.thought, turn.arguments, turn.output):
+            OUT.print(printable(text), markup=False)
 
 
 def _show_evidence(task: Task) -> None:

@@ -121,8 +121,9 @@ def test_a_manifest_and_its_folders_are_the_same_work_anywhere(
     (one / "tree").mkdir(parents=True)
     (one / "tree" / "a.py").write_text("A = 1\n")
     text = '[[repo]]\nname = "a"\nlicence = "MIT"\npython = "3.11"\n'
+    other = text.replace('"a"', '"b"')
     pinned = f'git = "tree"\ncommit = "{"a" * 40}"\n'
-    (one / "m.toml").write_text(f'{text}path = "tree"\n{text.replace("a", "b", 1)}{pinned}')
+    (one / "m.toml").write_text(f'{text}path = "tree"\n{other}{pinned}')
     shutil.copytree(one, two)
     repos = load_manifest(one / "m.toml")
     assert load_manifest(two / "m.toml") == repos

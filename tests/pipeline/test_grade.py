@@ -199,7 +199,7 @@ BAD = {
     "a long path": (new_file("/".join(["é" * 100] * 12)), "'ééé"),
     "a deep path": (new_file("/".join("a" * 101)), "'a/a/"),
     "no octal digit": (new_file("a").replace(" a/a b/a", ' "a/\\8" "b/\\8"'), "a name holds \\8"),
-    "a number of 5000 digits": (one_line("README.md", "a").replace("+1", f"+{'1' * 5000}"), ""),
+    "a number of 5000 digits": (one_line("README.md", "a").replace(" +1", f",{'1' * 5000} +1"), ""),
     "half a character": (new_file("a.py", "\ud800"), ""),
 }
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -195,3 +196,35 @@ def tiny_run(tiny_manifest: Path, regrow: Regrow, tmp_path_factory: pytest.TempP
     done = regrow("generate", tiny_manifest, "--out", out, "--jobs", 2)
     assert done.returncode == 0, done.stderr
     return out
+
+
+def wait_for_records(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
+    """Wait until a run has done some units, or has ended."""
+    deadline_s = time.monotonic() + 120
+    while len(list(folder.glob("[!.]*.json"))) < number:
+        assert time.monotonic() < deadline_s
+        if process.poll() is not None:
+            return
+        time.sleep(0.02)
+
+
+def processes_naming(text: str) -> list[str]:
+    """Return the command lines, ours aside, that hold a text, once the kernel has cleaned up."""
+    deadline_s = time.monotonic() + 3
+    while found := [line for line in _command_lines() if text in line]:
+        if time.monotonic() > deadline_s:
+            return found
+        time.sleep(0.05)
+    return []
+
+
+def _command_lines() -> list[str]:
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if path.parent.name != str(os.getpid()):
+            lines.append(text)
+    return lines

@@ -1,5 +1,7 @@
 import json
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,10 +51,13 @@ def test_a_folder_of_an_earlier_bench_is_refused(regrow: Regrow, tmp_path: Path)
     assert done.stderr == f"error: {tmp_path}: is not empty, expected a new folder\n"
 
 
-def test_a_command_that_fails_is_one_line(environ: dict[str, str], tmp_path: Path):
-    command = [sys.executable, "-m", "pipeline", "bench", "repeat", "--quick", "--keep", tmp_path]
-    offline = {**environ, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
-    done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)
+def test_a_command_that_fails_is_one_line(regrow: Regrow, tmp_path: Path):
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    arguments = ("bench", "repeat", "--quick", "--keep", tmp_path)
+    done = regrow(*arguments, preexec_fn=small_files)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: regrow generate ")

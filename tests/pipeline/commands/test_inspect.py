@@ -64,6 +64,18 @@ def test_what_a_repository_says_is_shown_and_never_obeyed(
         assert not {"\x1b", "\x07"} & set(done.stdout)
 
 
+def test_a_transcript_is_shown_turn_by_turn(tiny_run: Path, regrow: Regrow):
+    task = next(it for it in read_tasks(tiny_run) if it.feature.title == "tiny.words.shout")
+    done = regrow("inspect", tiny_run, "--task", task.id, "--transcript")
+    assert done.returncode == 0, done.stderr
+    assert "1. search" in done.stdout
+    assert "Does every test file still collect?" in done.stdout
+    turns = json.loads(
+        regrow("inspect", tiny_run, "--task", task.id, "--transcript", "--json").stdout
+    )
+    assert turns[-1]["tool"] == "run_tests"
+
+
 def test_rejects_are_listed_with_their_reasons(tiny_run: Path, regrow: Regrow):
     rows = json.loads(regrow("inspect", tiny_run, "--rejects", "--json").stdout)
     assert all(row["stage"] and row["reason"] and row["detail"] for row in rows)

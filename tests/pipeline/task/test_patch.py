@@ -219,10 +219,14 @@ PIECES = st.sampled_from([
 ])
 
 
-@given(text=st.lists(PIECES, max_size=14).map("".join), start=st.sampled_from(["", section("")]))
+PARTS = st.lists(PIECES, max_size=9).map("".join)
+STARTS = PARTS.map(lambda name: f'diff --git "a/{name}" "b/{name}"\n')
+
+
+@given(start=STARTS | st.sampled_from(["", section("@@ -1")]), text=PARTS)
 @settings(deadline=None)
 def test_any_text_is_a_patch_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, text: str, start: str
+    tmp_path_factory: pytest.TempPathFactory, start: str, text: str
 ) -> None:
     try:
         changes = apply_patch({"f": b"a\nx\n"}, start + text)
