@@ -126,7 +126,7 @@ def bad_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_bad_repo_is_one_line_and_costs_the_others_nothing(
     bad_sources: Path, tiny_run: Path, regrow: Regrow, tmp_path: Path
 ):
-    done = regrow("generate", bad_sources, "--out", tmp_path, "--json")
+    done = regrow("generate", bad_sources, "--out", tmp_path, "--json", "--runner", "plain")
     assert done.returncode == 2, done.stderr
     expected = {name: said for name, (_, said) in BAD_SUITES.items()} | {
         "lost": "fetch: no_such_commit",

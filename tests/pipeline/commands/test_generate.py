@@ -155,14 +155,15 @@ def test_a_disk_that_fills_up_loses_nothing(
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
     run = tmp_path / "run"
-    full = regrow("generate", tiny_manifest, "--out", run, preexec_fn=small_files)
+    command = ("generate", tiny_manifest, "--out", run, "--runner", "plain")
+    full = regrow(*command, preexec_fn=small_files)
     assert full.returncode == 1
     last = full.stderr.strip().splitlines()[-1]
     assert last.startswith("error: tiny: OSError: ")
     assert "File too large" in last
     assert last.endswith("run the same command again")
     assert not (run / "manifest.json").exists()
-    done = regrow("generate", tiny_manifest, "--out", run)
+    done = regrow(*command)
     assert done.returncode == 0, done.stderr
     assert digest_run(run) == digest_run(tiny_run)
 
