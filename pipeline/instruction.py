@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jinja2
 
+from pipeline.feature import name_group
 from pipeline.language.python.describe import Description, Signature
 from pipeline.task.record import Evidence, Feature, Instruction, Reject, SymbolKind
 
@@ -30,7 +31,7 @@ class Facts:
     body_lines: tuple[str, ...]
     # First line of each target's exception on the ablated tree, most frequent first.
     symptoms: tuple[str, ...]
-    # Places that named it: `toolz/__init__.py`.
+    # Places that named it besides: "the imports of `toolz/__init__.py`".
     exports: tuple[str, ...]
 
 
@@ -89,7 +90,7 @@ def _render(style: str, facts: Facts) -> str:
         exports=facts.exports,
         tests=[target.id for target in facts.evidence.fail_to_pass[:MAX_TESTS]],
         num_tests=len(facts.evidence.fail_to_pass),
-        group=facts.feature.group,
+        group=name_group([target.id for target in facts.evidence.fail_to_pass]),
         symptoms=facts.symptoms[:MAX_SYMPTOMS],
     )
     return _tidy(text)

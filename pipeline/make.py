@@ -2,14 +2,14 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.agent.loop import transcript_lines
-from pipeline.deletion import Deleted, delete_feature
+from pipeline.deletion import delete_feature
 from pipeline.desk import Folders, open_desk
 from pipeline.feature import LeftOut, not_tried
 from pipeline.instruction import Facts, write_instructions
@@ -109,7 +109,7 @@ def make_task(
     evidence = validate(feature, deleted.deletion, baseline=prepared.baseline, desk=desk)
     if isinstance(evidence, Reject):
         return evidence
-    facts = collect_facts(prepared, feature, deleted=deleted, evidence=evidence, library=library)
+    facts = collect_facts(prepared, feature, plan=plan, evidence=evidence, library=library)
     instructions = write_instructions(facts)
     if isinstance(instructions, Reject):
         return instructions
@@ -157,7 +157,7 @@ def collect_facts(
     prepared: Prepared,
     feature: Feature,
     *,
-    deleted: Deleted,
+    plan: Plan,
     evidence: Evidence,
     library: Library,
 ) -> Facts:
@@ -176,16 +176,20 @@ def collect_facts(
             is_package_file=library.package_of(feature).__contains__,
         ),
         body_lines=body_lines(definition, library.sources[seed.path]),
-        exports=_exports(deleted, name=seed.name),
+        exports=tuple(_exports(plan, name=seed.name)),
         symptoms=tuple(text for text, _ in symptoms.most_common()),
     )
 
 
-def _exports(deleted: Deleted, *, name: str) -> tuple[str, ...]:
-    """Return the files, tests aside, that named the symbol without defining it."""
-    seams = (seam.rpartition(":") for seam in deleted.deletion.seams)
-    paths = (path for path, _, seam in seams if seam == name and not is_protected(path))
-    return tuple(dict.fromkeys(paths))
+def _exports(plan: Plan, *, name: str) -> Iterator[str]:
+    """Yield the places besides the definition, tests aside, that named the symbol."""
+    for file in plan.files:
+        if is_protected(file.path):
+            continue
+        if name in file.exports:
+            yield f"`__all__` of `{file.path}`"
+        if any(name in {it.target, it.name} for it in file.imports):
+            yield f"the imports of `{file.path}`"
 
 
 def assemble(

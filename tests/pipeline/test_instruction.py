@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.deletion import Deleted, make_deletion
 from pipeline.instruction import Facts, find_code, import_line, list_styles, write_instructions
 from pipeline.language.python.seams import Plan
-from pipeline.make import Library, collect_facts, open_library, plan_feature
+from pipeline.make import collect_facts, open_library, plan_feature
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
-from pipeline.task.record import Evidence, FailToPass, Feature, Instruction, Reject, Symbol
-from pipeline.task.tree import read_tree
+from pipeline.task.record import Evidence, FailToPass, Instruction, Reject, Symbol
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "instruction"
 
@@ -47,17 +45,11 @@ def facts_of(prepared: Prepared, pantry_desk: Desk) -> Callable[[str], Facts]:
             quarantined=(),
             runs=(),
         )
-        deleted = deleted_by_plan(feature, library, pantry_desk)
-        return collect_facts(prepared, feature, deleted=deleted, evidence=evidence, library=library)
+        plan = plan_feature(feature, library)
+        assert isinstance(plan, Plan), plan
+        return collect_facts(prepared, feature, plan=plan, evidence=evidence, library=library)
 
     return make
-
-
-def deleted_by_plan(feature: Feature, library: Library, desk: Desk) -> Deleted:
-    plan = plan_feature(feature, library)
-    assert isinstance(plan, Plan), plan
-    changes = {path: text.encode() for path, text in plan.new_sources}
-    return Deleted(deletion=make_deletion(read_tree(desk.tree), changes, plan=plan), turns=())
 
 
 def written(facts: Facts) -> tuple[Instruction, ...]:

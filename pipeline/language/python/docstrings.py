@@ -7,6 +7,8 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 _DIRECTIVE = re.compile(
     r"\s*\.\. (code|code-block|doctest|testcode|testoutput|sourcecode|plot|ipython)::"
 )
+# The rest, such as `.. note::`, hold prose.
+_PROSE_DIRECTIVE = re.compile(r"\s*\.\. [\w-]+::\s*")
 _TITLE = re.compile(r"\s*(Examples?|Usages?|Doctests?)\s*:*\s*", re.IGNORECASE)
 _UNDERLINE = re.compile(r"\s*([-=~^\"'`])\1{2,}\s*")
 
@@ -37,7 +39,7 @@ def _without_code(lines: Sequence[str]) -> Iterator[str]:
             at = _end_of_paragraph(lines, at)
         elif _DIRECTIVE.match(line):
             at = _end_of_indented(lines, at)
-        elif line.rstrip().endswith("::"):
+        elif line.rstrip().endswith("::") and not _PROSE_DIRECTIVE.fullmatch(line):
             lead = line.rstrip().removesuffix("::").rstrip()
             at = _end_of_indented(lines, at)
             yield f"{lead}:" if lead else ""

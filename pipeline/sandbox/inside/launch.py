@@ -105,9 +105,9 @@ def become_the_job(
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    # Python ignores these two, and what is ignored stays so across exec.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    # What is ignored stays so across exec: two by Python, more under nohup or in the background.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def drop_root() -> None:

@@ -143,6 +143,10 @@ PROSE = {
     "literal block": ("See::\n\n    x = 1\n\n    y = 2\n\nMore.", "See:\nMore."),
     "lonely colons": ("See.\n\n::\n\n    x = 1\n\nMore.", "See.\n\nMore."),
     "directive": ("A.\n\n.. code-block:: python\n   :x:\n\n   y = 2\n\nMore.", "A.\n\nMore."),
+    "note": (
+        "A.\n\n.. note::\n    Uses `re.match`.\n\nMore.",
+        "A.\n\n.. note::\n    Uses `re.match`.\n\nMore.",
+    ),
     "fence": ("A.\n\n```python\nx = 1\n\ny = 2\n```\nMore.", "A.\n\nMore."),
     "unclosed fence": ("A.\n\n```\nx = 1", "A."),
     "google heading": (

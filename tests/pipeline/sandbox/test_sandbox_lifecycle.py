@@ -85,7 +85,12 @@ def test_a_command_that_cannot_be_executed_fails_as_in_a_shell(
 
 
 def test_signals_have_their_usual_effect(sandbox: Sandbox):
-    finished = sandbox.run(Job(command=("/bin/sh", "-c", "grep SigIgn /proc/self/status")))
+    # As under nohup.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        finished = sandbox.run(Job(command=("/bin/sh", "-c", "grep SigIgn /proc/self/status")))
+    finally:
+        signal.signal(signal.SIGHUP, before)
     # The C library keeps 32 and 33 to itself, and some versions of make hand them down ignored.
     reserved = 0b11 << 31
     assert int(finished.output.split()[1], 16) & ~reserved == 0
