@@ -1,17 +1,25 @@
 """Turn a Repo into candidate features: fetch, environment, baseline, trace, features."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipeline.baseline import measure_baseline
 from pipeline.desk import Folders, open_desk
 from pipeline.environment import resolve
-from pipeline.feature import LeftOut, deal_slots, drop_overlaps, find_features, order_features
+from pipeline.feature import (
+    Found,
+    LeftOut,
+    deal_slots,
+    drop_overlaps,
+    find_features,
+    order_features,
+)
 from pipeline.language.python.sources import decode_sources
 from pipeline.repo import fetch
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.task.record import Baseline, Environment, Feature, Reject, Repo, Snapshot
 from pipeline.task.tree import read_tree
-from pipeline.trace import trace_suite
+from pipeline.trace import Trace, trace_suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +70,36 @@ def prepare_repo(
     trace = trace_suite(repo, baseline=baseline, desk=desk)
     if isinstance(trace, Reject):
         return trace
-    found = find_features(
-        decode_sources(read_tree(desk.tree)),
-        trace=trace,
-        baseline=baseline,
-        import_roots=environment.import_roots,
+    found = choose_features(
+        repo, environment, trace=trace, baseline=baseline, tree=desk.tree, seed=seed
     )
-    ordered = drop_overlaps(order_features(found.features, repo=repo.name, seed=seed))
-    slots, spare = deal_slots(ordered.features, max_tasks=max_tasks)
+    slots, spare = deal_slots(found.features, max_tasks=max_tasks)
     return Prepared(
         repo=repo,
         snapshot=fetched.snapshot,
         environment=environment,
         baseline=baseline,
         slots=slots,
-        left_out=found.left_out + ordered.left_out + spare,
+        left_out=found.left_out + spare,
         trace_ratio=trace.cpu_ratio,
     )
+
+
+def choose_features(
+    repo: Repo,
+    environment: Environment,
+    *,
+    trace: Trace,
+    baseline: Baseline,
+    tree: Path,
+    seed: int,
+) -> Found:
+    """Find the candidates of a tree, in the order in which they are tried."""
+    found = find_features(
+        decode_sources(read_tree(tree)),
+        trace=trace,
+        baseline=baseline,
+        import_roots=environment.import_roots,
+    )
+    ordered = drop_overlaps(order_features(found.features, repo=repo.name, seed=seed))
+    return Found(features=ordered.features, left_out=found.left_out + ordered.left_out)

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer.main
 
 from pipeline.__main__ import app
+from pipeline.index import package_index
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -20,10 +22,11 @@ SOURCES = sorted(path for name in ("pipeline", "trainer") for path in (ROOT / na
 # A longer file needs a reason.
 LONG_FILES = {"pipeline/task/record.py": "the vocabulary is read on one page"}
 
-# Patterns, so that this file does not hold the names itself.
+# What names the machine that a file was written on, or where it gets its packages.
 MACHINE_NAMES = re.compile(
-    rb"/work/(?:main|shared|hooks|\.library|\.mirror)\b"
-    rb"|\bopt[/]pypi|pypi[.]org|pythonhosted[.]org"
+    b"|".join(
+        re.escape(name.encode()) for name in (f"{ROOT}/", f"//{urlsplit(package_index()).netloc}/")
+    )
 )
 
 BLOCK = re.compile(

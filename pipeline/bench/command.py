@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,15 +32,20 @@ class Ended:
     wall_s: float
 
 
-def start(arguments: Sequence[str | Path], *, cache: Path) -> subprocess.Popen[str]:
-    """Start a `regrow` command."""
-    return subprocess.Popen(
+@contextmanager
+def started(arguments: Sequence[str | Path], *, cache: Path) -> Iterator[subprocess.Popen[str]]:
+    """Give a `regrow` command that runs; it is stopped when the block ends by an exception."""
+    with subprocess.Popen(
         [sys.executable, "-m", "pipeline", *map(str, arguments)],
         env={**os.environ, "REGROW_CACHE": str(cache)},
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.terminate()
+            raise
 
 
 def run(arguments: Sequence[str | Path], *, cache: Path) -> Ended:
@@ -49,7 +55,7 @@ def run(arguments: Sequence[str | Path], *, cache: Path) -> Ended:
         CommandFailedError: it neither did its work nor said that a Repo was refused.
     """
     began_s = time.monotonic()
-    with start([*arguments, "--json"], cache=cache) as process:
+    with started([*arguments, "--json"], cache=cache) as process:
         output, _ = process.communicate()
     if process.returncode not in {0, 1, REFUSED_A_REPO} or not output.strip():
         command = f"regrow {' '.join(map(str, arguments))}"

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.bench.command import REPOS, digest_run, run, start
+from pipeline.bench.command import REPOS, digest_run, run, started
 from pipeline.bench.report import Report, at_least
 
 MANIFEST = REPOS / "quickstart.toml"
@@ -62,7 +62,7 @@ def _kill(arguments: Sequence[str | Path], *, cache: Path, wall_s: float) -> tup
     num_hits = num_starts = 0
     while num_hits < NUM_KILLS and num_starts < MAX_STARTS:
         num_starts += 1
-        with start(arguments, cache=cache) as process:
+        with started(arguments, cache=cache) as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=moments.uniform(0.1, 0.9) * wall_s)
             process.kill()

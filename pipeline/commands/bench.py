@@ -1,5 +1,6 @@
 """`regrow bench`: measure a claim here and now."""
 
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from pipeline.bench.report import Report
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
+    INTERRUPTED,
     OUT,
     end,
     one_line_errors,
@@ -39,8 +41,13 @@ def bench(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure one capability and print its claims; exit 0 when it measured, whatever holds."""
-    with one_line_errors():
-        report = _measure(name, quick=quick, keep=keep)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with one_line_errors():
+            report = _measure(name, quick=quick, keep=keep)
+    except KeyboardInterrupt:
+        end("stopped; nothing was measured", code=INTERRUPTED)
     if json:
         print_json(report.to_json())
         return

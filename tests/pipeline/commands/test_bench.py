@@ -4,12 +4,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import pipeline
-from tests.pipeline.commands.conftest import Regrow
+from tests.pipeline.commands.conftest import Regrow, processes_naming
 
 # What also holds of one task of one library.
 HOLDING = {
@@ -74,3 +75,23 @@ def test_without_manifests_it_says_what_is_missing(environ: dict[str, str], tmp_
     assert done.returncode == 2
     missing = f"{tmp_path / 'repos'}: no such folder, expected a checkout of Regrow"
     assert done.stderr == f"error: {missing}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_bench_that_is_interrupted_leaves_no_command_at_work(
+    number: signal.Signals, environ: dict[str, str], tmp_path: Path
+):
+    keep = tmp_path / "keep"
+    command = [sys.executable, "-m", "pipeline", "bench", "libraries", "--quick", "--keep", keep]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline_s = time.monotonic() + 60
+        while not (keep / "run" / "done").exists() and not (keep / "run" / ".lock").exists():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "error: stopped; nothing was measured"
+    assert not processes_naming(str(keep))
