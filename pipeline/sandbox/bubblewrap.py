@@ -7,7 +7,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.sandbox import process, seccomp, tree, view
@@ -94,10 +94,13 @@ class Bubblewrap:
             channels.drain()
             if limit is None and channels.is_over:
                 limit = "output"
-            if limit is None and watch.has_overfilled():
+            said = _said(channels)
+            # A quick job fills a folder, and fails of it, before anybody has looked.
+            is_full = int(said.get("used", 0)) > job.limits.disk_bytes
+            if limit is None and (is_full or watch.has_overfilled()):
                 limit = "disk"
             return Finished(
-                exit_code=_exit_code(channels) if limit is None else -signal.SIGKILL,
+                exit_code=_exit_code(said, channels) if limit is None else -signal.SIGKILL,
                 limit=limit,
                 output=bytes(channels.output.data),
                 results=bytes(channels.results.data),
@@ -190,16 +193,18 @@ def _exceeded(job: Job, channels: Channels, watch: Watch, *, wall_s: float) -> L
     return watch.exceeded() or ("wall" if wall_s > job.limits.wall_s else None)
 
 
-def _exit_code(channels: Channels) -> int:
-    """Return what the launcher said of the command's end.
+def _said(channels: Channels) -> dict[str, str]:
+    """Return what the launcher said, by the first word of each line."""
+    lines = channels.status.data.decode("utf-8", "replace").splitlines()
+    return dict(line.partition(" ")[::2] for line in lines)
+
+
+def _exit_code(said: Mapping[str, str], channels: Channels) -> int:
+    """Return the exit status of the command.
 
     Raises:
-        SandboxBrokenError: it said nothing, or that it could not even start the command.
+        SandboxBrokenError: the launcher said nothing, or that it could not start the command.
     """
-    said = dict(
-        line.partition(" ")[::2]
-        for line in channels.status.data.decode("utf-8", "replace").splitlines()
-    )
     if "failed" in said:
         raise SandboxBrokenError(f"the sandbox did not start: {said['failed']}")
     if "ended" in said:

@@ -61,6 +61,8 @@ class Mount:
     target: str
     # `read`: read-only; `overlay`: writable, writes vanish with the job; `write`: writes stay.
     mode: MountMode = "read"
+    # Content id: equal keys promise equal content, so that a back end may keep a copy under it.
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,11 @@ class Job:
     limits: Limits = Limits()
     # Fed to standard input, then closed.
     stdin: bytes = b""
+    # Absolute path inside of a file to bring back once everything of the job is dead.
+    collect: str = ""
+    # Modules that a warm worker imports once, before it forks for each such job; the command must
+    # then be a Python script. Empty: never served warm.
+    preload: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,12 @@ class Finished:
     # CPU seconds of all its processes.
     cpu_s: float
     wall_s: float
+    # Content of `collect`; None when there is no such regular file, or it is larger than
+    # `results_bytes`.
+    collected: bytes | None = None
+    # The most that was seen at once; 0 when nothing was seen.
+    peak_memory_bytes: int = 0
+    peak_processes: int = 0
 
 
 class Sandbox(Protocol):

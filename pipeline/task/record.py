@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SourceKind = Literal["sdist", "git", "path"]
 SymbolKind = Literal["function", "method", "class"]
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
 TreeName = Literal["ablated", "restored"]
+SentinelKind = Literal["equality", "exception", "truth"]
 QuarantineReason = Literal[
     "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id", "own-doctest"
 ]
@@ -281,6 +282,46 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sentinel:
+    """A twin of a target test that must fail: the same calls with a wrong expectation.
+
+    Example: `Sentinel(test="tests/test_a.py::test_b", number=0, kind="equality")`.
+    """
+
+    # The target without parameters.
+    test: str
+    # Which of the expectations of the test function is wrong, in order, from 0.
+    number: int
+    # What the expectation is: an `==` of an assertion, a `raises`, the truth of an assertion.
+    kind: SentinelKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grading:
+    """What a grade rests on besides the Evidence; all of it was tried on the Snapshot."""
+
+    # Entry points (group `pytest11`) that the Baseline's runs loaded, in order.
+    plugins: tuple[str, ...]
+    # Alarms that the Snapshot's own suite raises: `event path`.
+    alarms: tuple[str, ...]
+    # Targets that a solver is not shown, by id; all ids of a test function or none.
+    hidden: tuple[str, ...]
+    # Twins that fail on the Snapshot; a run draws from them and gives them random names.
+    sentinels: tuple[Sentinel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Container images of a Task, by the engine's digest of each; empty texts without an engine."""
+
+    environment: str = ""
+    # The Environment with what a solver sees: ablated source, visible tests.
+    solve: str = ""
+    # The Environment with ablated source and all tests.
+    grade: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
     """One wording of the request."""
 
@@ -315,6 +356,8 @@ class Task:
     feature: Feature
     deletion: Deletion
     evidence: Evidence
+    grading: Grading
+    images: Images
     instructions: tuple[Instruction, ...]
     provenance: Provenance
 
