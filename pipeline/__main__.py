@@ -8,7 +8,9 @@ import typer
 from pipeline.commands.bench import bench
 from pipeline.commands.doctor import doctor
 from pipeline.commands.generate import generate
+from pipeline.commands.grade import grade
 from pipeline.commands.inspect import inspect
+from pipeline.commands.say import show_notices
 from pipeline.commands.verify import verify
 
 app = typer.Typer(
@@ -36,11 +38,13 @@ def _root(
     ] = False,
 ) -> None:
     """Make coding tasks by deleting features from real repositories."""
+    show_notices()
 
 
 app.command()(bench)
 app.command()(doctor)
 app.command()(generate)
+app.command()(grade)
 app.command()(inspect)
 app.command()(verify)
 

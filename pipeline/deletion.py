@@ -57,7 +57,7 @@ def delete_feature(
         done, turns = run_agent(ScriptedPolicy(script), workbench, max_turns=MAX_TURNS)
         if done.reason:
             return Reject(stage="deletion", reason=done.reason, detail=done.detail)
-        changes = changes_between(before, read_tree(folder))
+        changes = changes_between(before, workbench.finish().files)
     return Deleted(deletion=make_deletion(before, changes, plan=plan), turns=turns)
 
 

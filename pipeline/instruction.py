@@ -26,6 +26,8 @@ class Facts:
     repo: str
     feature: Feature
     evidence: Evidence
+    # Target ids that a solver is not shown.
+    hidden: tuple[str, ...]
     description: Description
     # Lines of the deleted code that are neither signature nor docstring.
     body_lines: tuple[str, ...]
@@ -73,6 +75,7 @@ def _render(style: str, facts: Facts) -> str:
     )
     described = facts.description
     seed = facts.feature.symbols[0]
+    shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.hidden]
     text = environment.get_template(f"{style}{SUFFIX}").render(
         repo=facts.repo,
         kind=seed.kind,
@@ -88,9 +91,10 @@ def _render(style: str, facts: Facts) -> str:
         attributes=described.attributes,
         special_methods=described.special_methods,
         exports=facts.exports,
-        tests=[target.id for target in facts.evidence.fail_to_pass[:MAX_TESTS]],
-        num_tests=len(facts.evidence.fail_to_pass),
-        group=name_group([target.id for target in facts.evidence.fail_to_pass]),
+        tests=shown[:MAX_TESTS],
+        num_tests=len(shown),
+        num_hidden=len(facts.hidden),
+        group=name_group(shown),
         symptoms=facts.symptoms[:MAX_SYMPTOMS],
     )
     return _tidy(text)

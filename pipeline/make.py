@@ -9,9 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.agent.loop import transcript_lines
-from pipeline.deletion import delete_feature
+from pipeline.deletion import Deleted, delete_feature
 from pipeline.desk import Folders, open_desk
 from pipeline.feature import LeftOut, not_tried
+from pipeline.images import with_images
 from pipeline.instruction import Facts, write_instructions
 from pipeline.language.python.body import body_lines
 from pipeline.language.python.describe import describe
@@ -28,15 +29,17 @@ from pipeline.task.record import (
     Deletion,
     Evidence,
     Feature,
-    Instruction,
+    Grading,
+    Images,
     Provenance,
     Reject,
     Task,
     content_id,
 )
 from pipeline.task.tree import read_tree
+from pipeline.task.trial import measure_grading
 from pipeline.uv import InstallError
-from pipeline.validate import validate
+from pipeline.validate import prove_task, validate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ def make_slot(
 def make_task(
     feature: Feature, *, prepared: Prepared, desk: Desk, folders: Folders, seed: int
 ) -> Task | Reject:
-    """Take one candidate through deletion, validation and instruction."""
+    """Take one candidate through deletion, validation, instruction and proof."""
     roots = prepared.environment.import_roots
     library = open_library(desk.tree, roots)
     plan = plan_feature(feature, library)
@@ -109,26 +112,55 @@ def make_task(
     evidence = validate(feature, deleted.deletion, baseline=prepared.baseline, desk=desk)
     if isinstance(evidence, Reject):
         return evidence
-    facts = collect_facts(prepared, feature, plan=plan, evidence=evidence, library=library)
+    task_id = name_task(prepared, feature, deleted.deletion)
+    grading = measure_grading(
+        evidence.fail_to_pass, baseline=prepared.baseline, desk=desk, seed=seed, task_id=task_id
+    )
+    facts = collect_facts(
+        prepared, feature, plan=plan, evidence=evidence, hidden=grading.hidden, library=library
+    )
+    task = describe_task(prepared, facts, deleted=deleted, grading=grading, seed=seed)
+    if isinstance(task, Reject):
+        return task
+    reject = prove_task(task, desk=desk)
+    if reject is None:
+        transcript = transcript_lines(deleted.turns)
+        write_whole(folders.run / "transcripts" / f"{task.id}.jsonl", transcript)
+    return reject or with_images(task, desk=desk, run=folders.run)
+
+
+def describe_task(
+    prepared: Prepared, facts: Facts, *, deleted: Deleted, grading: Grading, seed: int
+) -> Task | Reject:
+    """Put a Feature into words, and everything about it into a Task under its content id."""
     instructions = write_instructions(facts)
     if isinstance(instructions, Reject):
         return instructions
-    transcript = transcript_lines(deleted.turns)
-    task = assemble(
-        prepared,
-        feature,
+    return Task(
+        schema_version=SCHEMA_VERSION,
+        id=name_task(prepared, facts.feature, deleted.deletion),
+        repo=prepared.repo,
+        snapshot=prepared.snapshot,
+        environment=prepared.environment,
+        feature=facts.feature,
         deletion=deleted.deletion,
-        evidence=evidence,
+        evidence=facts.evidence,
+        grading=grading,
+        images=Images(),
         instructions=instructions,
         provenance=Provenance(
             regrow=version("regrow"),
             seed=seed,
             agent="scripted",
-            transcript=hashlib.sha256(transcript).hexdigest(),
+            transcript=hashlib.sha256(transcript_lines(deleted.turns)).hexdigest(),
         ),
     )
-    write_whole(folders.run / "transcripts" / f"{task.id}.jsonl", transcript)
-    return task
+
+
+def name_task(prepared: Prepared, feature: Feature, deletion: Deletion) -> str:
+    """Return the id of a Task: what is deleted from which Snapshot, and the targets."""
+    digest = content_id(prepared.snapshot.digest, deletion.patch, feature.tests)
+    return f"{prepared.repo.name}-{digest[:12]}"
 
 
 @lru_cache(maxsize=4)
@@ -159,16 +191,19 @@ def collect_facts(
     *,
     plan: Plan,
     evidence: Evidence,
+    hidden: tuple[str, ...],
     library: Library,
 ) -> Facts:
     """Gather what the wordings may draw on, and the code that they may not repeat."""
     seed = feature.symbols[0]
     definition = library.index.definitions[seed.path, seed.qualname]
-    symptoms = Counter(target.symptom for target in evidence.fail_to_pass if target.symptom)
+    shown = (target for target in evidence.fail_to_pass if target.id not in hidden)
+    symptoms = Counter(target.symptom for target in shown if target.symptom)
     return Facts(
         repo=prepared.repo.name,
         feature=feature,
         evidence=evidence,
+        hidden=hidden,
         description=describe(
             definition,
             library.sources[seed.path],
@@ -190,28 +225,3 @@ def _exports(plan: Plan, *, name: str) -> Iterator[str]:
             yield f"`__all__` of `{file.path}`"
         if any(name in {it.target, it.name} for it in file.imports):
             yield f"the imports of `{file.path}`"
-
-
-def assemble(
-    prepared: Prepared,
-    feature: Feature,
-    *,
-    deletion: Deletion,
-    evidence: Evidence,
-    instructions: tuple[Instruction, ...],
-    provenance: Provenance,
-) -> Task:
-    """Put the parts of a Task together under its content id."""
-    digest = content_id(prepared.snapshot.digest, deletion.patch, feature.tests)
-    return Task(
-        schema_version=SCHEMA_VERSION,
-        id=f"{prepared.repo.name}-{digest[:12]}",
-        repo=prepared.repo,
-        snapshot=prepared.snapshot,
-        environment=prepared.environment,
-        feature=feature,
-        deletion=deletion,
-        evidence=evidence,
-        instructions=instructions,
-        provenance=provenance,
-    )

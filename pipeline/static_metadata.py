@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pipeline.task.python_text import must_parse
+
 Extras = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -117,7 +119,7 @@ def _from_setup_cfg(tree: Path) -> Static:
 def _from_setup_py(tree: Path) -> Static:
     """Evaluate the literal arguments of `setup(...)`; the file is never executed."""
     try:
-        module = ast.parse((tree / "setup.py").read_text(encoding="utf-8"))
+        module = must_parse((tree / "setup.py").read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError, ValueError, SyntaxError):
         return Static()
     constants: dict[str, Any] = {}

@@ -1,35 +1,49 @@
-"""Check Tasks from shards and Snapshots alone: the gold patch must solve, the empty one not."""
+"""Check Tasks from shards and Snapshots alone: the gold patch must solve, no other one may."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.desk import Folders, open_desk
-from pipeline.sandbox.protocol import Sandbox
+from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.steps import in_window
-from pipeline.task.grade import Grade, grade
+from pipeline.task.grade import Desk, Grade, grade
 from pipeline.task.manifest import check_files
 from pipeline.task.record import Reject, Task
 from pipeline.task.shards import read_tasks
+from pipeline.task.stub import stub_patch
+from pipeline.task.tree import read_tree
 from pipeline.uv import InstallError
 
-Solver = Literal["gold", "empty"]
+# `unrewarded`: anything but solved.
+Expected = Literal["solved", "unsolved", "unrewarded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A patch for a Task that needs no model."""
+
+    # `gold`, `empty`, `stub`.
+    solver: str
+    patch: str
+    must_be: Expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What a solver that needs no model got for a Task."""
+    """What a solver got for a Task."""
 
     task_id: str
-    solver: Solver
+    solver: str
+    must_be: Expected
     # The grade is what it must be.
     is_right: bool
     # Why it is not; empty when it is.
     detail: str
 
 
-def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[Check]:
-    """Grade every Task of a run with the gold and the empty patch; yield as they come.
+def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[tuple[Check, ...]]:
+    """Grade every Task of a run with each attempt at it; yield the checks of each as they come.
 
     Raises:
         ShardError: a file of the run is not as it was written.
@@ -40,12 +54,11 @@ def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[Che
     def work(task: Task) -> tuple[Check, ...]:
         return verify_task(task, folders=folders, sandbox=sandbox)
 
-    for checks in in_window(work, read_tasks(folders.run), width=jobs):
-        yield from checks
+    yield from in_window(work, read_tasks(folders.run), width=jobs)
 
 
 def verify_task(task: Task, *, folders: Folders, sandbox: Sandbox) -> tuple[Check, ...]:
-    """Grade one Task with the gold and the empty patch."""
+    """Grade each attempt at one Task."""
     desk = open_desk(
         task.snapshot,
         task.environment,
@@ -55,20 +68,35 @@ def verify_task(task: Task, *, folders: Folders, sandbox: Sandbox) -> tuple[Chec
     )
     if isinstance(desk, Reject):
         raise InstallError(f"{desk.reason}: {desk.detail}")
-    gold = grade(task, task.deletion.gold_patch, desk=desk)
-    empty = grade(task, "", desk=desk)
-    return (
-        _check(task, "gold", is_right=gold.verdict == "solved", result=gold),
-        _check(task, "empty", is_right=_is_empty_right(task, empty), result=empty),
+    return tuple(_check(task, it, desk=desk) for it in attempts_at(task, read_tree(desk.tree)))
+
+
+def attempts_at(task: Task, snapshot: Mapping[str, bytes]) -> Iterator[Attempt]:
+    """Yield what is graded, and what must come of it."""
+    yield Attempt(solver="gold", patch=task.deletion.gold_patch, must_be="solved")
+    yield Attempt(solver="empty", patch="", must_be="unsolved")
+    yield Attempt(solver="stub", patch=stub_patch(task, snapshot), must_be="unrewarded")
+
+
+def _check(task: Task, attempt: Attempt, *, desk: Desk) -> Check:
+    result = grade(task, attempt.patch, desk=desk)
+    if result.verdict == "invalid":
+        raise SandboxBrokenError(result.detail)
+    is_right = _is_right(task, attempt, result)
+    detail = "" if is_right else (result.detail or f"{attempt.solver} is {result.verdict}")
+    return Check(
+        task_id=task.id,
+        solver=attempt.solver,
+        must_be=attempt.must_be,
+        is_right=is_right,
+        detail=detail,
     )
 
 
-def _is_empty_right(task: Task, empty: Grade) -> bool:
-    """Without the Feature every target must be among the broken tests."""
-    broken = {key for key, _ in empty.broken}
-    return all(target.id in broken for target in task.evidence.fail_to_pass)
-
-
-def _check(task: Task, solver: Solver, *, is_right: bool, result: Grade) -> Check:
-    detail = "" if is_right else (result.detail or f"{solver} is {result.verdict}")
-    return Check(task_id=task.id, solver=solver, is_right=is_right, detail=detail)
+def _is_right(task: Task, attempt: Attempt, result: Grade) -> bool:
+    if attempt.must_be != "unsolved":
+        return (result.verdict == "solved") == (attempt.must_be == "solved")
+    # Without the Feature every target is among the broken tests.
+    broken = {key for key, _ in result.broken}
+    targets = {target.id for target in task.evidence.fail_to_pass}
+    return result.verdict == "unsolved" and targets <= broken

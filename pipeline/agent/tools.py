@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox
 from pipeline.task.suite import (
@@ -19,6 +20,7 @@ from pipeline.task.suite import (
     lasting,
     run_suite,
 )
+from pipeline.task.work_tree import WorkTree, read_work_tree
 
 INSIDE = Path(__file__).parent / "inside"
 
@@ -63,6 +65,9 @@ class Workbench:
         self._bench = bench
         self._sandbox = sandbox
         self._limits = limits
+        self._is_closed = False
+        # A call ends before the next one begins, or the tree is read.
+        self._turn = Lock()
 
     def use(self, call: Call) -> Answer:
         """Use a tool; a wrong call is an answer that says so.
@@ -70,6 +75,26 @@ class Workbench:
         Raises:
             SandboxStoppedError, SandboxBrokenError: the call was not carried out.
         """
+        with self._turn:
+            if self._is_closed:
+                return Answer(ok=False, output="the workbench is closed")
+            return self._use(call)
+
+    def finish(self) -> WorkTree:
+        """Take no more calls, and only then read what the agent left.
+
+        Each call has ended with its sandbox, so nothing of the agent's is alive while its tree is
+        read; nothing in it is run or followed either.
+
+        Raises:
+            OSError: the tree is nested deeper than a path can tell.
+        """
+        with self._turn:
+            self._is_closed = True
+        self._sandbox.adopt(self.tree)
+        return read_work_tree(self.tree)
+
+    def _use(self, call: Call) -> Answer:
         if call.tool in FILE_TOOLS:
             return self._use_files(call)
         if call.tool == "run_tests":

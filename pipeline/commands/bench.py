@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipeline.bench import libraries, quickstart, repeat
+from pipeline.bench import hacks, hardening, libraries, quickstart, repeat, sandbox
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.report import Report
 from pipeline.commands.say import (
@@ -22,12 +22,15 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.tables import table
 
-BenchName = Literal["quickstart", "libraries", "repeat"]
+BenchName = Literal["quickstart", "libraries", "repeat", "sandbox", "hardening", "hacks"]
 
 BENCHES: dict[BenchName, Callable[..., Report]] = {
     "quickstart": quickstart.measure,
     "libraries": libraries.measure,
     "repeat": repeat.measure,
+    "sandbox": sandbox.measure,
+    "hardening": hardening.measure,
+    "hacks": hacks.measure,
 }
 
 

@@ -56,14 +56,17 @@ def _word(finding: Finding) -> str:
 
 
 def _sandboxes() -> list[Finding]:
+    probes = probe()
+    # One will do.
+    is_needed = not any(it.works for it in probes)
     return [
         Finding(
             what=f"sandbox {it.name}",
             works=it.works,
-            is_needed=True,
+            is_needed=is_needed,
             detail=f"starts in {1000 * it.start_s:.0f} ms" if it.works else it.detail,
         )
-        for it in probe()
+        for it in probes
     ]
 
 

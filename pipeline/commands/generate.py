@@ -30,6 +30,7 @@ from pipeline.config import AgentName, RunnerName, Settings
 from pipeline.factory import Factory, shared_factory
 from pipeline.finalise import IncompleteRunError, Outcome, finalise
 from pipeline.funnel import REPO_STAGES, count_funnel
+from pipeline.image_report import summary_line
 from pipeline.index import package_index
 from pipeline.manifest import load_manifest
 from pipeline.progress import Tally, make_bars
@@ -195,6 +196,8 @@ def _report(outcome: Outcome, settings: Settings, *, as_json: bool) -> None:
         OUT.print(funnel_table(funnel))
         repos = len({task.repo.name for task in outcome.tasks})
         OUT.print(f"{len(outcome.tasks)} tasks from {repos} repos in {settings.out}", markup=False)
+        if images := summary_line(outcome.tasks, run=settings.out):
+            OUT.print(images, markup=False)
     bad = [row for row in outcome.rejects if row.stage in REPO_STAGES]
     for row in bad:
         complain(f"{row.repo}: {row.stage}: {row.reason}: {row.detail}")

@@ -21,6 +21,7 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.tables import funnel_json, funnel_table, table
 from pipeline.funnel import count_funnel
+from pipeline.image_report import image_lines
 from pipeline.task.record import Task
 from pipeline.task.schema import to_row
 from pipeline.task.shards import read_rejects, read_tasks
@@ -43,7 +44,7 @@ def inspect(
         if task is not None and transcript:
             _show_transcript(run, _find(run, task), as_json=json)
         elif task is not None:
-            _show_task(_find(run, task), as_json=json)
+            _show_task(run, _find(run, task), as_json=json)
         elif rejects:
             _show_rejects(run, as_json=json)
         else:
@@ -91,12 +92,14 @@ def _show_rejects(run: Path, *, as_json: bool) -> None:
     OUT.print(table("", ("repo", "subject", "stage", "reason", "detail"), cells))
 
 
-def _show_task(task: Task, *, as_json: bool) -> None:
+def _show_task(run: Path, task: Task, *, as_json: bool) -> None:
     if as_json:
         print_json(to_row(task))
         return
     source = f"{task.repo.source.location} ({task.repo.licence}), released {task.snapshot.released}"
     OUT.print(one_line(f"{task.id}: {task.feature.title}"), one_line(source), sep="\n")
+    for line in image_lines(task, run=run):
+        OUT.print(line, markup=False, highlight=False, soft_wrap=True)
     for instruction in task.instructions:
         OUT.print(Rule(one_line(f"instruction: {instruction.style}"), align="left"))
         OUT.print(Markdown(printable(instruction.text)))

@@ -1,6 +1,7 @@
 """What all commands share: where they print, and how they end on bad input."""
 
 import json
+import logging
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,21 @@ OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
 
 BROKEN = (SandboxUnavailableError, SandboxBrokenError, IndexUnreachableError, InstallError, OSError)
+
+
+class _Notices(logging.Handler):
+    """Print what the machinery has to say in between, above any bars."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        ERR.print(one_line(record.getMessage(), style="yellow"), soft_wrap=True)
+
+
+def show_notices() -> None:
+    """Print the sandbox's notices on standard error, whatever else is logged."""
+    logger = logging.getLogger("pipeline.sandbox")
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.handlers = [_Notices()]
 
 
 def printable(text: str) -> str:

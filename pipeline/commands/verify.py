@@ -1,10 +1,8 @@
 """`regrow verify`: prove from the shards alone that each task of a run is right."""
 
 import os
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +12,7 @@ from rich.progress import track
 from pipeline.cache import cache_folder
 from pipeline.commands.interrupt import stop_on_signal
 from pipeline.commands.say import ERR, OUT, existing_run, one_line, one_line_errors, print_json
+from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders
 from pipeline.index import package_index
@@ -32,49 +31,35 @@ def verify(
     ] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Grade every task with the gold and the empty patch; fail if any grade is wrong."""
-    with one_line_errors(), _own_scratch(cache_folder() / "scratch") as scratch:
+    """Grade every task with patches whose grade is known; fail if any grade is wrong."""
+    with one_line_errors(), own_scratch(cache_folder() / "scratch") as scratch:
         folders = Folders(
             run=existing_run(run).absolute(),
             cache=cache_folder(),
             index=package_index(),
             scratch=scratch,
         )
-        num_checks = 2 * len(index_tasks(folders.run))
+        num_tasks = len(index_tasks(folders.run))
         box = open_sandbox(sandbox)
         stop_on_signal(box.stop, message="stopped; nothing is kept of a verification")
         found = verify_run(folders, sandbox=box, jobs=jobs or len(os.sched_getaffinity(0)))
-        checks = list(track(found, "grading", total=num_checks, console=ERR))
+        by_task = list(track(found, "grading", total=num_tasks, console=ERR))
+    checks = [check for checks in by_task for check in checks]
     wrong = [check for check in checks if not check.is_right]
     if json:
-        print_json(_summary(checks))
+        print_json(_summary(checks, num_tasks=num_tasks))
     else:
-        _show(checks, wrong)
+        _show(checks)
     if wrong or not checks:
         raise typer.Exit(1)
 
 
-@contextmanager
-def _own_scratch(folder: Path) -> Iterator[Path]:
-    """Give a folder of this process alone, gone after the block; sweep those of killed ones."""
-    for other in folder.glob("verify-*"):
-        if not Path("/proc", other.name.removeprefix("verify-")).exists():
-            shutil.rmtree(other, ignore_errors=True)
-    own = folder / f"verify-{os.getpid()}"
-    shutil.rmtree(own, ignore_errors=True)  # of a killed process that had the same number
-    own.mkdir(parents=True)
-    try:
-        yield own
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-
-
-def _summary(checks: Iterable[Check]) -> dict[str, object]:
-    checks = tuple(checks)
+def _summary(checks: Sequence[Check], *, num_tasks: int) -> dict[str, object]:
     return {
-        "num_tasks": len(checks) // 2,
+        "num_tasks": num_tasks,
         "gold_solves": _share(checks, "gold"),
         "empty_fails": _share(checks, "empty"),
+        "right": {solver: _share(checks, solver) for solver in _solvers(checks)},
         "wrong": [
             {"task": it.task_id, "solver": it.solver, "detail": it.detail}
             for it in checks
@@ -83,26 +68,22 @@ def _summary(checks: Iterable[Check]) -> dict[str, object]:
     }
 
 
+def _solvers(checks: Iterable[Check]) -> list[str]:
+    return list(dict.fromkeys(check.solver for check in checks))
+
+
 def _share(checks: Iterable[Check], solver: str) -> float:
     counts = Counter(it.is_right for it in checks if it.solver == solver)
     return counts[True] / max(counts.total(), 1)
 
 
-def _show(checks: list[Check], wrong: list[Check]) -> None:
+def _show(checks: Sequence[Check]) -> None:
+    must_be = {check.solver: check.must_be for check in checks}
     rows = [
-        (
-            "gold",
-            "solved",
-            sum(it.solver == "gold" for it in checks),
-            f"{_share(checks, 'gold'):.0%}",
-        ),
-        (
-            "empty",
-            "unsolved",
-            sum(it.solver == "empty" for it in checks),
-            f"{_share(checks, 'empty'):.0%}",
-        ),
+        (solver, must, sum(it.solver == solver for it in checks), f"{_share(checks, solver):.0%}")
+        for solver, must in must_be.items()
     ]
     OUT.print(table("", ("patch", "must be", "tasks", "right"), rows))
-    for check in wrong:
-        OUT.print(one_line(f"WRONG {check.task_id} {check.solver}: {check.detail}"))
+    for check in checks:
+        if not check.is_right:
+            OUT.print(one_line(f"WRONG {check.task_id} {check.solver}: {check.detail}"))

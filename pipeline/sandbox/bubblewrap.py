@@ -7,29 +7,24 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.sandbox import process, seccomp, tree, view
 from pipeline.sandbox.channels import Channels
+from pipeline.sandbox.pipe import Pipe
+from pipeline.sandbox.piped import Piped
 from pipeline.sandbox.protocol import (
     Finished,
     Job,
     LimitName,
+    Mount,
     SandboxBrokenError,
     SandboxStoppedError,
 )
 from pipeline.sandbox.watch import Watch
 
 _TICK_S = 0.05
-_VARIABLES = {
-    "HOME": view.HOME,
-    "LANG": "C.UTF-8",
-    "LC_ALL": "C.UTF-8",
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "TMPDIR": "/tmp",
-    "TZ": "UTC",
-}
 
 
 class Bubblewrap:
@@ -39,13 +34,15 @@ class Bubblewrap:
     """
 
     name = "bubblewrap"
+    # A job's user is of its own namespace.
+    counts_users = True
 
     def __init__(self, bwrap: Path) -> None:
         self._bwrap = bwrap
         self._is_root = os.geteuid() == 0
         self._filter = seccomp.program(platform.machine())
-        # Guards the two below.
-        self._lock = threading.Lock()
+        # Guards the two below; `stop` may interrupt the thread that holds it.
+        self._lock = threading.RLock()
         self._running: set[process.Process] = set()
         self._is_stopped = False
 
@@ -89,7 +86,8 @@ class Bubblewrap:
     def _run(self, job: Job) -> Finished:
         with Watch(job) as watch, Channels(job) as channels:
             began_s = time.monotonic()
-            with self._started(job, channels) as running:
+            with self._counted(self._start(job, channels)) as running:
+                channels.connect(running.ended_fd)
                 limit = _supervise(job, running, channels, watch, began_s=began_s)
             channels.drain()
             if limit is None and channels.is_over:
@@ -106,27 +104,60 @@ class Bubblewrap:
                 results=bytes(channels.results.data),
                 cpu_s=max(running.cpu_s, watch.cpu_s),
                 wall_s=time.monotonic() - began_s,
+                collected=_collected(said, channels) if limit is None else None,
+                peak_memory_bytes=watch.peak_memory_bytes,
+                peak_processes=watch.peak_processes,
             )
 
     @contextlib.contextmanager
-    def _started(self, job: Job, channels: Channels) -> Iterator[process.Process]:
-        """Start the job and count it among the running until everything of it is gone."""
-        with self._start(job, channels) as running:
+    def worker(self, job: Job) -> Iterator[Piped]:
+        """Start a `serve.py` for jobs like this one, and leave nothing of it.
+
+        The thread that starts it has to wait for it; see `process`.
+        """
+        with Pipe() as stdin, Pipe() as output, Pipe() as error:
+            ends = {"stdin": stdin.reader, "output": output.writer, "error": error.writer}
+            with self._counted(self._start_worker(job, **ends)) as running:
+                for pipe in (output, error):
+                    pipe.close(pipe.writer)
+                stdin.close(stdin.reader)
+                yield Piped(running, stdin=stdin.writer, output=output.reader, error=error.reader)
+
+    def _start_worker(self, job: Job, **ends: int) -> process.Process:
+        with _memory_file(self._filter) as rules:
+            arguments = [*view.worker_arguments(job), "--seccomp", str(rules)]
+            made = [mount for mount in job.mounts if mount.mode != "read"]
+            server = [view.base_python(), "-I", "-S", view.SERVER]
+            return process.start(
+                [str(self._bwrap), *arguments, "--", *server, *self._owned(made)],
+                as_root=self._is_root,
+                pass_fds=(rules,),
+                **ends,
+            )
+
+    @contextlib.contextmanager
+    def _counted(self, started: process.Process) -> Iterator[process.Process]:
+        """Count what was started among the running until everything of it is gone."""
+        with started as running:
             with self._lock:
                 self._running.add(running)
                 if self._is_stopped:
                     running.kill()
             try:
-                channels.connect(running.ended_fd)
                 yield running
             finally:
                 with self._lock:
                     self._running.remove(running)
 
+    def _owned(self, mounts: Iterable[Mount]) -> list[str]:
+        """Return the folders that are made as root and have to become the job's."""
+        return [view.HOME, *(mount.target for mount in mounts)] if self._is_root else []
+
     def _start(self, job: Job, channels: Channels) -> process.Process:
-        status, results = channels.status.writer, channels.results.writer
+        intakes = (channels.status, channels.results, channels.collected)
+        writers = [intake.writer for intake in intakes]
         with _memory_file(self._filter) as rules, _memory_file(self._plan(job)) as plan:
-            descriptors = [str(fd) for fd in (plan, status, results)]
+            descriptors = [str(fd) for fd in (plan, *writers)]
             launcher = [view.base_python(), "-I", "-S", view.LAUNCHER, *descriptors]
             arguments = [*view.arguments(job), "--seccomp", str(rules)]
             return process.start(
@@ -134,7 +165,7 @@ class Bubblewrap:
                 as_root=self._is_root,
                 stdin=channels.stdin,
                 output=channels.output.writer,
-                pass_fds=(plan, status, results, rules),
+                pass_fds=(plan, *writers, rules),
             )
 
     def _plan(self, job: Job) -> bytes:
@@ -150,10 +181,11 @@ class Bubblewrap:
             # One above, so that running into it shows; without root the launcher counts as well.
             limits.num_processes + (1 if self._is_root else 2),
         )
-        overlays = [mount.target for mount in job.mounts if mount.mode == "overlay"]
-        folders = [view.HOME, *overlays] if self._is_root else []
-        variables = [f"{name}={text}" for name, text in (_VARIABLES | dict(job.variables)).items()]
-        texts = [",".join(map(str, numbers)), job.workdir]
+        folders = self._owned(mount for mount in job.mounts if mount.mode == "overlay")
+        variables = [
+            f"{name}={text}" for name, text in (view.VARIABLES | dict(job.variables)).items()
+        ]
+        texts = [",".join(map(str, numbers)), job.workdir, job.collect, str(limits.results_bytes)]
         texts += [str(len(folders)), *folders, str(len(variables)), *variables, *job.command]
         return b"".join(os.fsencode(text) + b"\0" for text in texts)
 
@@ -197,6 +229,12 @@ def _said(channels: Channels) -> dict[str, str]:
     """Return what the launcher said, by the first word of each line."""
     lines = channels.status.data.decode("utf-8", "replace").splitlines()
     return dict(line.partition(" ")[::2] for line in lines)
+
+
+def _collected(said: Mapping[str, str], channels: Channels) -> bytes | None:
+    """Return the file that was asked for; nothing unless all of it came."""
+    data = bytes(channels.collected.data)
+    return data if said.get("collected") == str(len(data)) else None
 
 
 def _exit_code(said: Mapping[str, str], channels: Channels) -> int:

@@ -13,7 +13,7 @@ _STATUS_BYTES = 2**12
 
 
 class Channels:
-    """The pipes of one job: standard input, output, results, status; a context manager."""
+    """The pipes of one job: standard input, and four that it writes to; a context manager."""
 
     def __init__(self, job: Job) -> None:
         with contextlib.ExitStack() as stack:
@@ -24,6 +24,8 @@ class Channels:
             self.output = stack.enter_context(Intake(job.limits.output_bytes))
             self.results = stack.enter_context(Intake(job.limits.results_bytes))
             self.status = stack.enter_context(Intake(_STATUS_BYTES))
+            self.collected = stack.enter_context(Intake(job.limits.results_bytes))
+            self._intakes = (self.output, self.results, self.status, self.collected)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -40,12 +42,12 @@ class Channels:
     @property
     def is_over(self) -> bool:
         """Whether the job has written more than it may."""
-        return self.output.is_over or self.results.is_over or self.status.is_over
+        return any(intake.is_over for intake in self._intakes)
 
     def connect(self, ended_fd: int) -> None:
         """Close the job's ends, now that it has them; wake up once `ended_fd` is readable."""
         self._selector.register(ended_fd, selectors.EVENT_READ)
-        for intake in (self.output, self.results, self.status):
+        for intake in self._intakes:
             intake.close(intake.writer)
             self._selector.register(intake.reader, selectors.EVENT_READ, intake)
         self._stdin.close(self._stdin.reader)
@@ -65,7 +67,7 @@ class Channels:
 
     def drain(self) -> None:
         """Take what a job has left in its pipes, whoever else may still hold them."""
-        for intake in (self.output, self.results, self.status):
+        for intake in self._intakes:
             before = -1
             while len(intake.data) > before and intake.read():
                 before = len(intake.data)

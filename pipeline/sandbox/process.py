@@ -77,7 +77,13 @@ class Process:
 
 
 def start(
-    command: list[str], *, as_root: bool, stdin: int, output: int, pass_fds: tuple[int, ...]
+    command: list[str],
+    *,
+    as_root: bool,
+    stdin: int,
+    output: int,
+    error: int | None = None,
+    pass_fds: tuple[int, ...],
 ) -> Process:
     """Start bwrap and see it into its user namespace.
 
@@ -88,7 +94,8 @@ def start(
         command: path of bwrap, its arguments, the command inside.
         as_root: whether the caller is root.
         stdin: descriptor that becomes standard input.
-        output: descriptor that becomes standard output and error.
+        output: descriptor that becomes standard output, and error as well unless that is given.
+        error: descriptor that becomes standard error.
         pass_fds: descriptors that keep their numbers.
 
     Raises:
@@ -99,7 +106,7 @@ def start(
             [command[0], *_arguments(info.writer, gate.reader if as_root else None), *command[1:]],
             stdin=stdin,
             stdout=output,
-            stderr=output,
+            stderr=output if error is None else error,
             pass_fds=(info.writer, gate.reader, *pass_fds),
             env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
             cwd="/",

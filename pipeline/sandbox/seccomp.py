@@ -2,7 +2,7 @@
 
 Namespaces and limits leave gaps that only a filter closes: a nested user namespace may mount a
 tmpfs that nobody measures, a memfd or System V segment is memory that no process is charged for,
-keyrings are shared between sandboxes, and the launcher's limits may be lowered by its own user.
+keyrings are shared between sandboxes, and the first process may be held up by its own user.
 Most calls fail as on a kernel that lacks them, so that libraries fall back. The format is classic
 BPF over `struct seccomp_data` (seccomp(2)).
 """
@@ -15,9 +15,11 @@ from pipeline.sandbox.protocol import SandboxUnavailableError
 
 # Every CLONE_NEW* flag of `linux/sched.h` that fits clone's first argument.
 _NEW_NAMESPACE = 0x7E020000
-_LAUNCHER_PID = 1
-# Offsets in `struct seccomp_data`: number, architecture, low half of the first argument.
-_NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
+# The launcher or the server: it watches the limits, so a job must not slow it down.
+_FIRST_PID = 1
+_PRIO_PROCESS = 0
+# Offsets in `struct seccomp_data`: number, architecture, low halves of the first two arguments.
+_NUMBER, _ARCHITECTURE, _ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 # Numbers from here on are the x32 flavour of x86-64; no other architecture has any so high.
 _X32 = 0x40000000
 
@@ -38,8 +40,11 @@ class Machine:
     architecture: int
     # Number of `clone`, which is refused when it would make a namespace.
     clone: int
-    # Number of `prlimit64`, which is refused for the launcher.
-    prlimit: int
+    # Numbers of calls whose first argument is a process, refused for the first one: prlimit64,
+    # sched_setaffinity, sched_setattr, sched_setparam, sched_setscheduler.
+    meddling: tuple[int, ...]
+    # Number of `setpriority`, which is refused for the first process, for groups and for users.
+    priority: int
     # Numbers of calls that are refused as not permitted: unshare, setns.
     forbidden: tuple[int, ...]
     # Numbers of calls that seem not to exist: clone3 (its flags cannot be read by a filter),
@@ -52,14 +57,16 @@ MACHINES = {
     "x86_64": Machine(
         architecture=0xC000003E,
         clone=56,
-        prlimit=302,
+        meddling=(302, 203, 314, 142, 144),
+        priority=141,
         forbidden=(272, 308),
         absent=(435, 319, 447, 29, 248, 249, 250, 321, 298, 323, 425),
     ),
     "aarch64": Machine(
         architecture=0xC00000B7,
         clone=220,
-        prlimit=261,
+        meddling=(261, 122, 274, 118, 119),
+        priority=140,
         forbidden=(97, 268),
         absent=(435, 279, 447, 194, 217, 218, 219, 280, 241, 282, 425),
     ),
@@ -92,13 +99,31 @@ def program(machine: str) -> bytes:
         _step(_IF_ANY_BIT, _NEW_NAMESPACE, skip_else=1),
         _step(_RETURN, forbidden),
         _step(_RETURN, _ALLOW),
-        _step(_IF_EQUAL, calls.prlimit, skip_else=3),
+        _step(_IF_EQUAL, calls.priority, skip_else=5),
         _step(_LOAD, _ARGUMENT),
-        _step(_IF_EQUAL, _LAUNCHER_PID, skip_else=1),
+        _step(_IF_EQUAL, _PRIO_PROCESS, skip_else=2),
+        _step(_LOAD, _SECOND_ARGUMENT),
+        _step(_IF_EQUAL, _FIRST_PID, skip_else=1),
         _step(_RETURN, forbidden),
+        *_unless_first(calls.meddling, forbidden),
         _step(_RETURN, _ALLOW),
     ]
     return b"".join(steps)
+
+
+def _unless_first(numbers: tuple[int, ...], answer: int) -> list[bytes]:
+    """Return the steps that give one answer to each of the calls for the first process."""
+    return [
+        step
+        for number in numbers
+        for step in (
+            _step(_LOAD, _NUMBER),
+            _step(_IF_EQUAL, number, skip_else=3),
+            _step(_LOAD, _ARGUMENT),
+            _step(_IF_EQUAL, _FIRST_PID, skip_else=1),
+            _step(_RETURN, answer),
+        )
+    ]
 
 
 def _answer(numbers: tuple[int, ...], answer: int) -> list[bytes]:

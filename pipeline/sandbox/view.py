@@ -7,15 +7,30 @@ from pathlib import Path, PurePosixPath
 from pipeline.sandbox.protocol import Job, Mount
 
 HOME = "/home/regrow"
-LAUNCHER = "/run/regrow/launch.py"
+PROGRAMS = "/run/regrow"
+LAUNCHER = f"{PROGRAMS}/launch.py"
+SERVER = f"{PROGRAMS}/serve.py"
+# Every job's environment.
+VARIABLES = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "TMPDIR": "/tmp",
+    "TZ": "UTC",
+}
 # The mounts inside that a job can write to: overlays keep their writes in the tmpfs of the root.
 VOLUMES = ("/", "/tmp", HOME, "/dev/shm")
+# Those of them that every job has, with their modes.
+TEMPORARY = {"/tmp": "1777", "/dev/shm": "1777", HOME: "0755"}
 # On top of what is measured, so that a full folder shows as a limit and not as a failing job.
 _SLACK_BYTES = 2**20
+# What a worker's folders may hold before a job has written anything.
+_LAID_OUT_BYTES = 2**30
 
-_INSIDE = Path(__file__).parent / "inside"
-_ETC = ("passwd", "group", "hosts", "nsswitch.conf")
-_HOST_ETC = (
+INSIDE = Path(__file__).parent / "inside"
+ETC = ("passwd", "group", "hosts", "nsswitch.conf")
+HOST_ETC = (
     "alternatives",
     "ca-certificates",
     "ld.so.cache",
@@ -27,11 +42,11 @@ _HOST_ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
-_SYSTEM = Path("/usr")
+SYSTEM = Path("/usr")
 # Interpreters' prefixes whose copies every job's view of the system hides.
-_HIDDEN = (_SYSTEM, _SYSTEM / "local")
+_HIDDEN = (SYSTEM, SYSTEM / "local")
 # Below an interpreter's prefix: copies of packages that may hold what a Deletion took away.
-_COPIES = tuple(
+COPIES = tuple(
     place + copies
     # Debian's interpreter in `/usr` has more packages in `/usr/local`.
     for place in ("", "local/")
@@ -79,26 +94,52 @@ def _check_mount(mount: Mount) -> None:
 
 def arguments(job: Job) -> list[str]:
     """Return the arguments for what a job sees; later ones cover what earlier ones show."""
-    arguments = [*_system(), *_temporary_folders(job.limits.disk_bytes), *_interpreter()]
+    mounts = [argument for mount in job.mounts for argument in _mount(mount)]
+    return _arguments(job, mounts)
+
+
+def worker_arguments(job: Job) -> list[str]:
+    """Return the arguments for what jobs like this one see, their own folders still empty."""
+    size = _size(_LAID_OUT_BYTES + job.limits.disk_bytes)
+    mounts = []
     for mount in job.mounts:
-        arguments += _mount(mount)
+        if mount.mode == "read":
+            mounts += _mount(mount)
+        else:
+            mounts += [*_parents(mount.target), *size, "--tmpfs", mount.target]
+    return _arguments(job, mounts)
+
+
+def _arguments(job: Job, mounts: list[str]) -> list[str]:
+    size = _size(job.limits.disk_bytes)
+    folders = [
+        argument
+        for folder, mode in TEMPORARY.items()
+        for argument in ("--perms", mode, *size, "--tmpfs", folder)
+    ]
     # The tmpfs of the root, and that of /dev, are writable for a job that owns its namespace.
-    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/"]
+    closed = ["--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*_system(), *folders, *_interpreter(), *mounts, *closed]
+
+
+def _size(size_bytes: int) -> list[str]:
+    """Return the arguments for how much the next tmpfs may hold."""
+    return ["--size", str(size_bytes + _SLACK_BYTES)]
 
 
 @functools.cache
 def _system() -> tuple[str, ...]:
     """Return the arguments for programs and libraries, devices, and a small /etc."""
     arguments = [*_system_folders(), "--proc", "/proc", "--dev", "/dev"]
-    for name in ("/etc", "/home", "/run", "/run/regrow", "/var"):
+    for name in ("/etc", "/home", "/run", "/var"):
         arguments += ["--dir", name]
-    for name in _HOST_ETC:
+    for name in HOST_ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for name in _ETC:
-        arguments += ["--ro-bind", str(_INSIDE / "etc" / name), f"/etc/{name}"]
-    arguments += ["--ro-bind", str(_INSIDE / "launch.py"), LAUNCHER]
+    for name in ETC:
+        arguments += ["--ro-bind", str(INSIDE / "etc" / name), f"/etc/{name}"]
+    arguments += ["--ro-bind", str(INSIDE), PROGRAMS]
     arguments += ["--symlink", "/tmp", "/var/tmp"]
-    return (*arguments, *_masks(_SYSTEM, target=str(_SYSTEM)))
+    return (*arguments, *_masks(SYSTEM, target=str(SYSTEM)))
 
 
 def _system_folders() -> list[str]:
@@ -110,15 +151,6 @@ def _system_folders() -> list[str]:
             arguments += ["--symlink", str(folder.readlink()), name]
         elif folder.is_dir():
             arguments += ["--ro-bind", name, name]
-    return arguments
-
-
-def _temporary_folders(size_bytes: int) -> list[str]:
-    """Return the arguments for the folders that vanish with the job."""
-    size = str(size_bytes + _SLACK_BYTES)
-    arguments = []
-    for folder, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (HOME, "0755")):
-        arguments += ["--perms", mode, "--size", size, "--tmpfs", folder]
     return arguments
 
 
@@ -140,7 +172,7 @@ def _mount(mount: Mount) -> list[str]:
 def _is_shown(mount: Mount) -> bool:
     """Tell whether the system view has it: laid over that, it would bring back what is hidden."""
     is_same = mount.mode == "read" and mount.source == Path(mount.target)
-    return is_same and mount.source.resolve().is_relative_to(_SYSTEM)
+    return is_same and mount.source.resolve().is_relative_to(SYSTEM)
 
 
 def _bind(mount: Mount) -> list[str]:
@@ -154,9 +186,13 @@ def _bind(mount: Mount) -> list[str]:
 
 def _prefix_masks(folder: Path, *, target: str) -> list[str]:
     """Return the masks of a folder that an interpreter lives in; none for another."""
+    return _masks(folder, target=target) if is_prefix(folder) else []
+
+
+def is_prefix(folder: Path) -> bool:
+    """Tell whether an interpreter lives in a folder."""
     # A virtual environment, whose packages must show, has no standard library.
-    is_prefix = any(folder.glob("lib*/python3*/os.py"))
-    return _masks(folder, target=target) if is_prefix else []
+    return any(folder.glob("lib*/python3*/os.py"))
 
 
 def _parents(target: str) -> list[str]:
@@ -171,9 +207,14 @@ def _parents(target: str) -> list[str]:
 def _masks(prefix: Path, *, target: str) -> list[str]:
     """Return the arguments that put empty folders over the copies of packages below a prefix."""
     arguments = []
-    real = prefix.resolve()
-    copies = {copy.resolve() for pattern in _COPIES for copy in prefix.glob(pattern)}
-    for copy in sorted(copy for copy in copies if copy.is_relative_to(real)):
-        place = str(PurePosixPath(target) / copy.relative_to(real))
+    for copy in copies_below(prefix):
+        place = str(PurePosixPath(target) / copy)
         arguments += ["--perms", "0555", "--size", "4096", "--tmpfs", place, "--remount-ro", place]
     return arguments
+
+
+def copies_below(prefix: Path) -> list[Path]:
+    """Return the folders with copies of packages that jobs must find empty, by relative path."""
+    real = prefix.resolve()
+    copies = {copy.resolve() for pattern in COPIES for copy in prefix.glob(pattern)}
+    return sorted(copy.relative_to(real) for copy in copies if copy.is_relative_to(real))

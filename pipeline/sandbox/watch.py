@@ -46,6 +46,9 @@ class Watch:
         self._next_s = 0.0
         # CPU seconds of all processes, the ended ones too, as last seen.
         self.cpu_s = 0.0
+        # The most of all processes that was seen at once.
+        self.peak_memory_bytes = 0
+        self.peak_processes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -94,13 +97,17 @@ class Watch:
             if pid != _FIRST_PID:
                 num_processes += int(fields[17])
                 memory_bytes += int(fields[21]) * _PAGE_BYTES
+        # Pages that processes share were counted for each: look closely before a verdict.
+        if memory_bytes > limits.memory_bytes:
+            memory_bytes = _proportional_bytes(proc_fd)
         self.cpu_s = max(self.cpu_s, cpu_s)
+        self.peak_processes = max(self.peak_processes, num_processes)
+        self.peak_memory_bytes = max(self.peak_memory_bytes, memory_bytes)
         if cpu_s > limits.cpu_s:
             return "cpu"
         if num_processes > limits.num_processes:
             return "processes"
-        # Pages that processes share were counted for each: look closely before a verdict.
-        if memory_bytes > limits.memory_bytes < _proportional_bytes(proc_fd):
+        if memory_bytes > limits.memory_bytes:
             return "memory"
         return "disk" if self._disk_bytes() > limits.disk_bytes else None
 

@@ -1,173 +1,193 @@
 """Grade a patch against a Task: the one judgement that validation and training share."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Literal
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from email.parser import HeaderParser
 
-from pipeline.sandbox.protocol import Limits, Sandbox
-from pipeline.task.patch import PatchError, apply_patch, is_protected, patch_paths
-from pipeline.task.record import Deletion, Outcome, Task
-from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
-from pipeline.task.tree import (
-    Changes,
-    apply_changes,
-    changed_tree,
-    changes_between,
-    find_misfit,
-    pruned_bytecode,
-    read_tree,
-)
+from pipeline.sandbox.protocol import SandboxBrokenError
+from pipeline.task.changed import Desk, changed_limits, changed_suite
+from pipeline.task.ground import survey
+from pipeline.task.patch import PatchError, PatchRead, patch_paths, read_patch
+from pipeline.task.planting import Planted, draw_twins
+from pipeline.task.receipt import Verdict
+from pipeline.task.record import Grading, Task
+from pipeline.task.screen import Screened, screen
+from pipeline.task.sheet import Grade, Sheet, write_grade
+from pipeline.task.solve_tree import hide_tests, restore_tests, solve_tree
+from pipeline.task.suite import SuiteRequest, SuiteRun
+from pipeline.task.tree import apply_changes, changes_between, find_misfit, read_tree
+from pipeline.task.verdict import ALL, Defences, Expectation, judge, outcomes_of
 
-Verdict = Literal["solved", "unsolved"]
+__all__ = [
+    "ALL",
+    "Defences",
+    "Desk",
+    "Grade",
+    "Verdict",
+    "changed_limits",
+    "changed_suite",
+    "grade",
+    "grade_once",
+    "outcomes_of",
+]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """Where a patch is graded: the same for all patches of one Repo."""
-
-    # The unpacked Snapshot.
-    tree: Path
-    bench: Bench
-    sandbox: Sandbox
-    # Folder for trees under test.
-    scratch: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
-    """What a patch is worth; infrastructure failure is an exception, never a Grade.
-
-    Example: `Grade(verdict="solved", detail="", broken=(), dropped=(), num_expected=191)`.
-    """
-
-    verdict: Verdict
-    # One line: why it is not solved.
-    detail: str
-    # Expected ids that did not pass, with what they did.
-    broken: tuple[tuple[str, Outcome], ...]
-    # Protected paths of the patch that were not applied.
-    dropped: tuple[str, ...]
-    num_expected: int
+# A machine that fails a grade is given time to recover.
+ATTEMPTS = 3
+PAUSE_S = 1.0
 
 
-def grade(task: Task, patch: str, *, desk: Desk) -> Grade:
-    """Grade a patch that was made against the Task's ablated tree.
+def grade(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Grade:
+    """Grade a patch that was made against the Task's solve tree.
 
     Args:
         task: what to solve.
-        patch: unified diff from the ablated tree; may be empty.
+        patch: unified diff from the solve tree; may be empty.
         desk: where to run the Task's suite.
+        defences: all of them, but in the benchmark that shows what each buys.
 
     Raises:
         SandboxStoppedError: the run is being stopped.
-        SandboxBrokenError: the machine failed; nothing was learnt about the patch.
     """
-    targets = tuple(target.id for target in task.evidence.fail_to_pass)
-    ids = targets + task.evidence.pass_to_pass
-    return grade_patch(patch, deletion=task.deletion, ids=ids, desk=desk)
-
-
-def grade_patch(patch: str, *, deletion: Deletion, ids: tuple[str, ...], desk: Desk) -> Grade:
-    """Grade a patch against a Deletion by the list of ids that must pass."""
-    snapshot = read_tree(desk.tree)
-    ablated = apply_changes(snapshot, apply_patch(snapshot, deletion.patch))
-    try:
-        changes = apply_patch(ablated, patch)
-    except (PatchError, UnicodeError) as error:
-        return _unsolved(f"the patch does not apply: {error}", num_expected=len(ids))
-    final = changes_between(snapshot, graded_tree(snapshot, apply_changes(ablated, changes)))
-    misfit = find_misfit(desk.tree, final)
-    if misfit:
-        return _unsolved(f"the patch does not apply: {misfit}", num_expected=len(ids))
-    deleted = patch_paths(deletion.patch)
-    with changed_suite(desk, final, hidden=deleted) as run_changed:
-        run = run_changed(SuiteRequest())
-    dropped = tuple(path for path in changes if is_protected(path))
-    return judge(run, ids, dropped=dropped)
-
-
-@contextmanager
-def changed_suite(
-    desk: Desk, changes: Changes, *, hidden: Iterable[str] = ()
-) -> Iterator[Callable[[SuiteRequest], SuiteRun]]:
-    """Give a function that runs the suite of a changed tree, for the time of a block.
-
-    Args:
-        desk: whose tree is changed.
-        changes: new content by path, None for a removed file.
-        hidden: files whose bytecode is kept away, besides that of the changed ones.
-    """
-    compiled = desk.bench.bytecode / "tree"
-    compiled.mkdir(parents=True, exist_ok=True)
-    stale = {*changes, *hidden}
-    scratch, sandbox = desk.scratch, desk.sandbox
-    with (
-        changed_tree(desk.tree, changes, scratch=scratch, sandbox=sandbox) as tree,
-        pruned_bytecode(compiled, stale, scratch=scratch, sandbox=sandbox) as bytecode,
-    ):
-        yield partial(_run_changed, tree=tree, bytecode=bytecode, desk=desk)
-
-
-def _run_changed(request: SuiteRequest, *, tree: Path, bytecode: Path, desk: Desk) -> SuiteRun:
-    return run_suite(
-        desk.sandbox,
-        tree=tree,
-        bench=desk.bench,
-        request=request,
-        limits=changed_limits(desk.bench.command.wall_s),
-        bytecode=bytecode,
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return grade_once(task, patch, desk=desk, defences=defences)
+        except (SandboxBrokenError, OSError) as error:
+            failure = f"the machine failed {attempt} times: {error}"
+            time.sleep(PAUSE_S * attempt if attempt < ATTEMPTS else 0)
+    return write_grade(
+        _sheet(task, patch, desk=desk, defences=defences), "invalid", " ".join(failure.split())
     )
 
 
-def graded_tree(snapshot: Mapping[str, bytes], work: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the tree under test: tests with their configuration of the Snapshot, else `work`."""
-    tests = {path: content for path, content in snapshot.items() if is_protected(path)}
-    return tests | {path: content for path, content in work.items() if not is_protected(path)}
+def grade_once(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Grade:
+    """Grade a patch; a machine that fails is an exception.
 
-
-def changed_limits(wall_s: float) -> Limits:
-    """Give a changed tree twice the room of the Baseline: it may legitimately be slower."""
-    return Limits(wall_s=20 + 20 * wall_s, cpu_s=20 + 16 * wall_s)
-
-
-def judge(run: SuiteRun, ids: tuple[str, ...], *, dropped: tuple[str, ...] = ()) -> Grade:
-    """Score a run by the list of ids that must pass; a missing id is a broken one."""
-    found = outcomes_of(run, ids)
-    broken = tuple((key, outcome) for key, outcome in found.items() if outcome != "passed")
-    detail = ""
-    if run.finished.limit is not None:
-        detail = f"the suite went over its limit of {run.finished.limit}"
-    elif not run.ended:
-        detail = f"pytest did not end, exit status {run.finished.exit_code}"
-    elif broken:
-        detail = (
-            f"{len(broken)} of {len(ids)} tests do not pass, first: {broken[0][0]}: {broken[0][1]}"
+    Raises:
+        SandboxStoppedError: the run is being stopped.
+        SandboxBrokenError, OSError: the machine failed; nothing was learnt about the patch.
+    """
+    snapshot = read_tree(desk.tree)
+    shown = solve_tree(task, snapshot)
+    sheet = _sheet(task, patch, desk=desk, defences=defences)
+    try:
+        read = read_patch(shown, patch)
+    except (PatchError, UnicodeError) as error:
+        return write_grade(sheet, "unsolved", f"the patch does not apply: {error}")
+    screened = _screened(read, task, snapshot, desk=desk, defences=defences)
+    if screened.refused:
+        path, reason = screened.refused[0]
+        return write_grade(sheet, "tampered", f"{path!r} {reason}", screened=screened)
+    tree = _graded_tree(task, snapshot, apply_changes(shown, screened.kept), defences=defences)
+    misfit = find_misfit(desk.tree, changes_between(snapshot, tree))
+    if misfit:
+        return write_grade(
+            sheet, "unsolved", f"the patch does not apply: {misfit}", screened=screened
         )
-    if detail:
-        return _unsolved(detail, num_expected=len(ids), broken=broken, dropped=dropped)
-    return Grade(verdict="solved", detail="", broken=(), dropped=dropped, num_expected=len(ids))
+    planted = draw_twins(_plantable(task.grading, tree, snapshot), tree, defences=defences)
+    run = _run(task, snapshot, {**tree, **planted.files}, desk=desk, defences=defences)
+    expected = _expectation(task, screened, planted, defences=defences)
+    judgement = judge(run, expected)
+    return write_grade(
+        sheet,
+        judgement.verdict,
+        judgement.detail,
+        screened=screened,
+        run=run,
+        judgement=judgement,
+    )
 
 
-def outcomes_of(run: SuiteRun, ids: tuple[str, ...]) -> dict[str, Outcome]:
-    """Return what each id did; an id that the run did not report is `missing`."""
-    reported = run.by_id()
-    return {key: reported[key].outcome if key in reported else "missing" for key in ids}
+def _sheet(task: Task, patch: str, *, desk: Desk, defences: Defences) -> Sheet:
+    ids = _expected_ids(task, defences)
+    return Sheet(task=task, patch=patch, ids=ids, sandbox=desk.sandbox.name)
 
 
-def _unsolved(
-    detail: str,
+def _expected_ids(task: Task, defences: Defences) -> tuple[str, ...]:
+    targets = tuple(target.id for target in task.evidence.fail_to_pass)
+    ids = targets + task.evidence.pass_to_pass
+    if defences.hidden and defences.restore_tests:
+        return ids
+    hidden = set(task.grading.hidden)
+    return tuple(key for key in ids if key not in hidden)
+
+
+def _screened(
+    read: PatchRead, task: Task, snapshot: Mapping[str, bytes], *, desk: Desk, defences: Defences
+) -> Screened:
+    if not defences.screen:
+        return Screened(kept=read.changes, dropped=tuple(read.oddities.items()), refused=())
+    packages = desk.bench.environment.glob("lib/python3*/site-packages/*")
+    headers = HeaderParser().parsestr(task.environment.metadata)
+    ground = survey(
+        snapshot,
+        import_roots=desk.bench.import_roots,
+        installed=(path.name for path in packages),
+        project=headers["Name"] or task.repo.name,
+        deleted=patch_paths(task.deletion.patch),
+    )
+    return screen(read.changes, read.oddities, ground=ground)
+
+
+def _graded_tree(
+    task: Task, snapshot: Mapping[str, bytes], work: dict[str, bytes], *, defences: Defences
+) -> dict[str, bytes]:
+    if not defences.restore_tests:
+        return work
+    tree = restore_tests(snapshot, work)
+    return tree if defences.hidden else hide_tests(tree, task.grading.hidden)
+
+
+def _plantable(
+    grading: Grading, tree: Mapping[str, bytes], snapshot: Mapping[str, bytes]
+) -> Grading:
+    """Return a Grading without the twins of test modules that are not the Snapshot's."""
+
+    def is_whole(test: str) -> bool:
+        path = test.partition("::")[0]
+        return tree.get(path) == snapshot[path]
+
+    return replace(
+        grading,
+        sentinels=tuple(it for it in grading.sentinels if is_whole(it.test)),
+        clones=tuple(it for it in grading.clones if is_whole(it)),
+    )
+
+
+def _run(
+    task: Task,
+    snapshot: Mapping[str, bytes],
+    tree: Mapping[str, bytes],
     *,
-    num_expected: int,
-    broken: tuple[tuple[str, Outcome], ...] = (),
-    dropped: tuple[str, ...] = (),
-) -> Grade:
-    return Grade(
-        verdict="unsolved",
-        detail=detail,
-        broken=broken,
-        dropped=dropped,
-        num_expected=num_expected,
+    desk: Desk,
+    defences: Defences,
+) -> SuiteRun:
+    request = SuiteRequest(
+        plugins=task.grading.plugins if defences.pinned_plugins else None,
+        guard=_is_guarded(defences),
+    )
+    deleted = patch_paths(task.deletion.patch)
+    with changed_suite(desk, changes_between(snapshot, tree), hidden=deleted) as run_changed:
+        return run_changed(request)
+
+
+def _is_guarded(defences: Defences) -> bool:
+    return defences.audit or defences.integrity or defences.two_channels
+
+
+def _expectation(
+    task: Task, screened: Screened, planted: Planted, *, defences: Defences
+) -> Expectation:
+    known = frozenset(task.grading.alarms)
+    # Code that goes back elsewhere in the package may do there what the deleted code did.
+    deleted = {alarm.partition(" ")[0] for alarm in known for path in task.deletion.paths
+               if alarm.endswith(f" {path}")}  # fmt: skip
+    moved = frozenset(f"{event} {path}" for event in deleted for path in screened.kept)
+    return Expectation(
+        ids=_expected_ids(task, defences),
+        twins=planted.twins,
+        alarms=known | moved,
+        quarantined=frozenset(it.id for it in task.evidence.quarantined),
+        is_guarded=_is_guarded(defences),
+        defences=defences,
     )

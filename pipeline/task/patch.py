@@ -1,6 +1,7 @@
 """Turn two trees into a patch, and a tree with a patch into the changed files."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 
@@ -14,11 +15,14 @@ from pipeline.task.patch_text import (
 
 __all__ = [
     "PatchError",
+    "PatchRead",
     "apply_patch",
     "is_protected",
     "make_patch",
     "num_removed_lines",
     "patch_paths",
+    "quoted_name",
+    "read_patch",
 ]
 
 NUM_CONTEXT = 3
@@ -51,6 +55,19 @@ PROTECTED_NAMES = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchRead:
+    """What a patch comes to on a tree.
+
+    Example: `PatchRead(changes={"a.py": b"x"}, oddities={"b": "is a symbolic link"})`.
+    """
+
+    # New content by path, None for a deleted file.
+    changes: dict[str, bytes | None]
+    # Why a tree of text files cannot hold it, by path as the patch names it.
+    oddities: dict[str, str]
+
+
 def make_patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
     """Return the git-style unified diff from one tree to another, in order of paths.
 
@@ -77,7 +94,24 @@ def apply_patch(tree: Mapping[str, bytes], patch: str) -> dict[str, bytes | None
     Raises:
         PatchError: the patch is malformed or does not fit; nothing of it is applied.
     """
-    return {file.path: _changed(tree.get(file.path), file) for file in parse_patch(patch)}
+    read = read_patch(tree, patch)
+    for path, oddity in read.oddities.items():
+        raise PatchError(f"path {path!r} {oddity}")
+    return read.changes
+
+
+def read_patch(tree: Mapping[str, bytes], patch: str) -> PatchRead:
+    """Return what a patch does to a tree, and apart from it what no tree can hold.
+
+    Raises:
+        PatchError: the patch is malformed or does not fit.
+    """
+    files = parse_patch(patch)
+    plain = (file for file in files if not file.oddity)
+    return PatchRead(
+        changes={file.path: _changed(tree.get(file.path), file) for file in plain},
+        oddities={file.path: file.oddity for file in files if file.oddity},
+    )
 
 
 def patch_paths(patch: str) -> tuple[str, ...]:
@@ -107,8 +141,16 @@ def is_protected(path: str) -> str:
     return ""
 
 
+def quoted_name(name: str) -> str:
+    """Return a name as git writes it: in quotes when it holds quotes or control characters."""
+    escaped = "".join(
+        QUOTES.get(char, f"\\{ord(char):03o}" if ord(char) < ord(" ") else char) for char in name
+    )
+    return name if escaped == name else f'"{escaped}"'
+
+
 def _section(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
-    old_name, new_name = _quoted(f"a/{check_path(path)}"), _quoted(f"b/{path}")
+    old_name, new_name = quoted_name(f"a/{check_path(path)}"), quoted_name(f"b/{path}")
     yield f"diff --git {old_name} {new_name}\n"
     if before is None:
         yield "new file mode 100644\n"
@@ -119,13 +161,6 @@ def _section(path: str, before: bytes | None, after: bytes | None) -> Iterator[s
         yield f"--- {_titled(old_name if before is not None else '/dev/null')}\n"
         yield f"+++ {_titled(new_name if after is not None else '/dev/null')}\n"
     yield from _hunks(old, new)
-
-
-def _quoted(name: str) -> str:
-    escaped = "".join(
-        QUOTES.get(char, f"\\{ord(char):03o}" if ord(char) < ord(" ") else char) for char in name
-    )
-    return name if escaped == name else f'"{escaped}"'
 
 
 def _titled(name: str) -> str:

@@ -25,16 +25,16 @@ ESCAPES = {
 # Surrogates, but for those that stand for bytes (`surrogateescape`).
 UNENCODABLE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 SIGNS = frozenset(" -+")
+MODE_DIGITS = 6
 FILE_MODES = frozenset({"100644", "100755"})
+ODD_MODES = {"120000": "is a symbolic link", "160000": "is a submodule"}
+MODE_LINES = ("old mode ", "new mode ", "new file mode ", "deleted file mode ", "index ")
+BINARY_LINES = ("GIT binary patch", "Binary files ")
 REFUSED = {
-    "old mode ": "changes a file mode; only contents can change",
-    "new mode ": "changes a file mode; only contents can change",
     "similarity ": "renames or copies a file; expected a deletion and an addition",
     "dissimilarity ": "rewrites a file; expected plain hunks",
     "rename ": "renames a file; expected a deletion and an addition",
     "copy ": "copies a file; expected an addition",
-    "GIT binary patch": "changes a binary file; only text can change",
-    "Binary files ": "changes a binary file; only text can change",
 }
 
 
@@ -72,10 +72,12 @@ class FilePatch:
     Example: `FilePatch(path="src/a.py", kind="change", hunks=(Hunk(...),))`.
     """
 
-    # Relative, `/` between parts, nothing that leads out of the tree.
+    # Relative, `/` between parts, nothing that leads out of the tree, unless that is the oddity.
     path: str
     kind: ChangeKind
     hunks: tuple[Hunk, ...]
+    # Why no tree of text files can hold it: `is a symbolic link`; empty for what one can.
+    oddity: str = ""
 
 
 def parse_patch(patch: str) -> tuple[FilePatch, ...]:
@@ -90,7 +92,10 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
     preamble, *sections = _split_before(split_lines(text), lambda line: line.startswith(SECTION))
     if garbage := "".join(preamble).strip():
         raise PatchError(f"starts with {garbage[:40]!r}, expected {SECTION!r}")
-    files = tuple(_parse_section(section) for section in sections)
+    parsed = tuple(_parse_section(section) for section in sections)
+    # Git removes a file before it puts a link in its place.
+    odd = {file.path for file in parsed if file.oddity}
+    files = tuple(file for file in parsed if file.oddity or file.path not in odd)
     paths = [file.path for file in files]
     if len(set(paths)) < len(paths):
         raise PatchError(f"{mode(paths)}: changed twice, expected one section a file")
@@ -110,12 +115,16 @@ def check_path(path: str) -> str:
     Raises:
         PatchError: it is absolute, empty, not normal, or leads into `..` or `.git`.
     """
+    if reason := _leads_out(path):
+        raise PatchError(f"path {path!r} {reason}")
+    return path
+
+
+def _leads_out(path: str) -> str:
     parts = path.split("/")
     if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path:
-        raise PatchError(f"path {path!r}, expected a plain relative one")
-    if ".git" in (part.lower() for part in parts):
-        raise PatchError(f"path {path!r} is git's own")
-    return path
+        return "is no plain relative one"
+    return "is git's own" if ".git" in (part.lower() for part in parts) else ""
 
 
 def _split_before(lines: list[str], starts: Callable[[str], bool]) -> list[list[str]]:
@@ -135,12 +144,27 @@ def _parse_section(section: list[str]) -> FilePatch:
         for start, reason in REFUSED.items():
             if line.startswith(start):
                 raise PatchError(f"{title}: {reason}")
-    path = check_path(_title_path(title))
-    kind = _kind(path, [line.removesuffix("\n") for line in header[1:] if line.strip()])
-    if kind == "change" and not hunks:
+    path = _title_path(title)
+    if oddity := _leads_out(path) or _oddity(header[1:]):
+        return FilePatch(path=path, kind="change", hunks=(), oddity=oddity)
+    lines = [line.removesuffix("\n") for line in header[1:] if line.strip()]
+    # That a file is executable is no part of a tree.
+    kind = _kind(path, [line for line in lines if not line.startswith(("old mode ", "new mode "))])
+    if kind == "change" and not hunks and "old" not in (line.partition(" ")[0] for line in lines):
         raise PatchError(f"{path}: no hunk")
     parsed = (_parse_hunk(f"{path}, hunk {number}", hunk) for number, hunk in enumerate(hunks, 1))
     return FilePatch(path=path, kind=kind, hunks=tuple(parsed))
+
+
+def _oddity(header: list[str]) -> str:
+    """Return what the header says that no tree of text files can hold; else empty."""
+    for line in header:
+        if line.startswith(BINARY_LINES):
+            return "is binary, only text can change"
+        mode = line.split()[-1] if line.startswith(MODE_LINES) else ""
+        if len(mode) == MODE_DIGITS and mode.isdigit() and mode not in FILE_MODES:
+            return ODD_MODES.get(mode, f"has the mode {mode}, expected {sorted(FILE_MODES)}")
+    return ""
 
 
 def _title_path(title: str) -> str:
@@ -159,10 +183,6 @@ def _kind(path: str, header: list[str]) -> ChangeKind:
     if unknown := lines.keys() - {"index", "new", "deleted", "---", "+++"}:
         raise PatchError(f"{path}: unexpected header {lines[min(unknown)]!r}")
     kind: ChangeKind = "add" if "new" in lines else "delete" if "deleted" in lines else "change"
-    for line in header:
-        mode = line.rpartition(" ")[2]
-        if mode.isdigit() and mode not in FILE_MODES:
-            raise PatchError(f"{path}: file mode {mode}, expected one of {sorted(FILE_MODES)}")
     expected = {
         "add": ("/dev/null", f"b/{path}"),
         "delete": (f"a/{path}", "/dev/null"),

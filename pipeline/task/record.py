@@ -14,7 +14,14 @@ Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", 
 TreeName = Literal["ablated", "restored"]
 SentinelKind = Literal["equality", "exception", "truth"]
 QuarantineReason = Literal[
-    "failing", "flaky", "order-dependent", "skipped", "xfailed", "unstable-id", "own-doctest"
+    "failing",
+    "flaky",
+    "order-dependent",
+    "guarded",
+    "skipped",
+    "xfailed",
+    "unstable-id",
+    "own-doctest",
 ]
 
 
@@ -178,6 +185,10 @@ class Baseline:
     # CPU seconds of each run, children included.
     cpu_s: tuple[float, ...]
     num_runs: int
+    # Entry points (group `pytest11`) that the runs loaded, in order.
+    plugins: tuple[str, ...]
+    # Alarms of the guarded run: `event path`.
+    alarms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +319,8 @@ class Grading:
     hidden: tuple[str, ...]
     # Twins that fail on the Snapshot; a run draws from them and gives them random names.
     sentinels: tuple[Sentinel, ...]
+    # Targets without parameters whose copies under other names pass on the Snapshot.
+    clones: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -447,6 +460,9 @@ REASONS: dict[str, frozenset[str]] = {
         "flaky_target",
         "only_own_doctests",
         "not_restored",
+        "not_solvable",
+        "stub_solves",
+        "unprotected_target",
         "wall",
         "cpu",
         "memory",

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from pipeline.task.record import Outcome
@@ -12,21 +13,60 @@ Check = Callable[[Any], bool]
 # Such text can be written to no file of ours.
 SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DURATION_S = 1e9
+# Stands for the number of a line that has none.
+FORK = -1
 
 
-def read_lines(results: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the well-formed messages of a run.
+def read_lines(results: bytes, *, nonce: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the recorder's messages, and why the pipe cannot be trusted (empty when it can).
 
     Code under test can write to the results pipe as well, and a kill tears a line: whatever is
-    there, the answer to it is a test that did not run and never an exception.
+    there, the answer to it is a test that did not run and never an exception. Each line is the
+    nonce of the run, the number of the line and a JSON object; the last may be torn. A process
+    that the run forked has no numbers, and nothing to say but alarms.
     """
-    for line in results.split(b"\n"):
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(message, dict) and _is_well_formed(message):
-            yield message
+    messages: list[dict[str, Any]] = []
+    forks: list[dict[str, Any]] = []
+    *lines, tail = results.split(b"\n")
+    forged = ""
+    for line in lines:
+        number, message = _read_line(line, nonce=nonce)
+        if message is None:
+            forged = forged or f"line {len(messages)} is not of the recorder: {line[:60]!r}"
+        elif number == FORK and message["kind"] == "alarm":
+            forks.append(message)
+        else:
+            forged = forged or ("" if number == len(messages) else f"line {number} is out of order")
+            messages.append(message)
+    return messages + forks, forged or _contradiction(messages, tail)
+
+
+def _read_line(line: bytes, *, nonce: str) -> tuple[int, dict[str, Any] | None]:
+    """Return the number of a line and its message; None when it is not well-formed."""
+    first, _, rest = line.partition(b" ")
+    number, _, text = rest.partition(b" ")
+    if first != nonce.encode() or not re.fullmatch(rb"fork|[0-9]{1,9}", number):
+        return 0, None
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return 0, None
+    if not isinstance(message, dict) or not _is_well_formed(message):
+        return 0, None
+    return FORK if number == b"fork" else int(number), message
+
+
+def _contradiction(messages: list[dict[str, Any]], tail: bytes) -> str:
+    """Say what the recorder would not have said in this order; empty when all is well."""
+    kinds = [message["kind"] for message in messages]
+    once = [kind for kind in kinds if kind in {"start", "plugins", "collected", "end"}]
+    once += [message["id"] for message in messages if message["kind"] == "test"]
+    twice = [name for name, number in Counter(once).items() if number > 1]
+    if twice:
+        return f"reported twice: {twice[0]}"
+    if "end" in kinds and (kinds[-1] != "end" or tail):
+        return "something follows the end"
+    return ""
 
 
 def _is_well_formed(message: Mapping[str, Any]) -> bool:
@@ -55,12 +95,19 @@ def _is_name(value: object) -> bool:
     return isinstance(value, list) and list(map(type, value)) == [str, int] and _is_text(value[0])
 
 
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _list_of(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 # What each kind of message holds.
 FIELDS: dict[str, dict[str, Check]] = {
+    "start": {"runner": _is_text},
+    "plugins": {"names": _list_of(_is_text)},
+    "alarm": {"event": _is_text, "place": _is_text},
     "collected": {"ids": _list_of(_is_text)},
     "collect_error": {"path": _is_text, "exception": _is_text, "message": _is_text},
     "test": {
@@ -69,9 +116,10 @@ FIELDS: dict[str, dict[str, Check]] = {
         "duration": _is_duration,
         "exception": _is_text,
         "message": _is_text,
+        "half_skipped": _is_flag,
     },
     "functions": {"path": _is_text, "names": _list_of(_is_name)},
     "reached": {"id": _is_text, "functions": _list_of(_is_number)},
     "import_time": {"functions": _list_of(_is_number), "collection": _list_of(_is_number)},
-    "end": {},
+    "end": {"status": _is_number},
 }

@@ -1,24 +1,71 @@
 """Run a tree's test suite in a sandbox and return what each test id did."""
 
 import json
-import re
+import os
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pipeline.sandbox.protocol import Finished, Job, Limits, Mount, MountMode, Sandbox
-from pipeline.task.record import TestCommand, TestOutcome
-from pipeline.task.results import read_lines
+from pipeline.sandbox.protocol import Job, Limits, Mount, MountMode, Sandbox
+from pipeline.task.patch import is_protected
+from pipeline.task.record import TestCommand
+from pipeline.task.run import (
+    Alarm,
+    SuiteRun,
+    SuiteTrace,
+    TracedFunction,
+    lasting,
+    read_run,
+)
+
+__all__ = [
+    "WHOLE",
+    "Alarm",
+    "Bench",
+    "SuiteRequest",
+    "SuiteRun",
+    "SuiteTrace",
+    "TracedFunction",
+    "bench_mounts",
+    "bench_variables",
+    "bytecode_mounts",
+    "lasting",
+    "read_run",
+    "run_suite",
+    "suite_message",
+]
 
 INSIDE = Path(__file__).parent / "inside"
 
-# Exceptions whose messages name code.
-NAMING_ERRORS = frozenset({"NameError", "ImportError", "ModuleNotFoundError", "AttributeError"})
-# What differs from run to run in a message: addresses, the ids of mocks, durations.
-PASSING = re.compile(r"0x[0-9a-fA-F]{4,}|id='\d+'|\b\d+\.\d+ ?s\b")
-
 # Where the parts of a run are inside the sandbox.
 TREE, ENVIRONMENT, TOOLS, BYTECODE = "/work", "/env", "/tools", "/pyc"
+# The sandbox gives each job its own, which vanishes with it.
+TEMPORARY = "/tmp"
+
+# What `run_suite.py` imports before anything of a tree; a version of pytest may lack some parts.
+PRELOAD = (
+    *("pytest", "faulthandler", "importlib.metadata", "json", "pdb", "platform", "random"),
+    *("readline", "xml.etree.ElementTree"),
+    *(
+        f"_pytest.{part}"
+        for part in (
+            *(
+                "_argcomplete",
+                "assertion",
+                "cacheprovider",
+                "capture",
+                "debugging",
+                "doctest",
+                "faulthandler",
+            ),
+            *("fixtures", "helpconfig", "junitxml", "legacypath", "logging", "main", "mark"),
+            *("monkeypatch", "pastebin", "python", "recwarn", "reports", "runner", "setuponly"),
+            *("setupplan", "skipping", "stepwise", "subtests", "terminal", "terminalprogress"),
+            *("threadexception", "tmpdir", "unittest", "unraisableexception", "warnings"),
+        )
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +88,7 @@ class Bench:
 class SuiteRequest:
     """What to run of a suite, and how."""
 
-    # Only these ids; None for all.
+    # Only these ids, of which one without parameters stands for all of them; None for all ids.
     ids: tuple[str, ...] | None = None
     collect_only: bool = False
     # Seed of the order of modules and of the tests in each; None keeps the suite's order.
@@ -51,72 +98,14 @@ class SuiteRequest:
     hash_seed: int = 0
     # Keep bytecode written by this run for later ones: for pristine trees alone.
     keep_bytecode: bool = False
+    # Entry points (group `pytest11`) to load, in order, from the Environment alone; None loads
+    # what pytest finds by itself.
+    plugins: tuple[str, ...] | None = None
+    # Take the tree's code for hostile: alarms, and a second channel for the outcomes.
+    guard: bool = False
 
 
 WHOLE = SuiteRequest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedFunction:
-    """A function that the trace can see."""
-
-    path: str
-    qualname: str
-    # Line of its `def`.
-    line: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteTrace:
-    """Which functions ran when; numbers index `functions`."""
-
-    functions: tuple[TracedFunction, ...]
-    at_import: frozenset[int]
-    at_collection: frozenset[int]
-    # By test id.
-    reached: dict[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteRun:
-    """What one run of a suite did."""
-
-    outcomes: tuple[TestOutcome, ...]
-    # Ids in order of collection, after filters.
-    collected: tuple[str, ...]
-    # (path, first line of the error) of each file that did not collect.
-    collect_errors: tuple[tuple[str, str], ...]
-    # First line of the exception, by id of each test that failed or erred.
-    messages: dict[str, str]
-    # None unless asked for.
-    trace: SuiteTrace | None
-    # pytest came to its end and said so.
-    ended: bool
-    finished: Finished
-
-    def by_id(self) -> dict[str, TestOutcome]:
-        """Index the outcomes by test id; of an id that is reported twice, the worse counts."""
-        table: dict[str, TestOutcome] = {}
-        for outcome in self.outcomes:
-            if outcome.id not in table or table[outcome.id].outcome == "passed":
-                table[outcome.id] = outcome
-        return table
-
-    def symptom(self, key: str) -> str:
-        """Say how a test broke in a line that is the same each time it breaks so; else empty.
-
-        Messages of other exceptions may hold addresses or clock times: their class must do.
-        """
-        outcome = self.by_id().get(key)
-        exception = outcome.exception if outcome else ""
-        if exception not in NAMING_ERRORS:
-            return exception
-        return lasting(self.messages.get(key, exception))
-
-
-def lasting(message: str) -> str:
-    """Return a message without what differs from run to run."""
-    return PASSING.sub("…", message)
 
 
 def run_suite(
@@ -138,37 +127,63 @@ def run_suite(
         limits: of the whole run.
         bytecode: compiled bytecode of the tree; the Bench's own when None.
     """
+    # Drawn for each run: what code under test does not know it cannot write.
+    nonce = secrets.token_hex(16)
+    second = f"{TEMPORARY}/{secrets.token_hex(8)}.xml" if request.guard else ""
+    message = suite_message(
+        bench,
+        request,
+        nonce=nonce,
+        second=second,
+        tests=_test_code(tree) if request.guard else [],
+    )
     job = Job(
         command=(f"{ENVIRONMENT}/bin/python", f"{TOOLS}/run_suite.py"),
         mounts=(
             Mount(source=tree, target=TREE, mode="overlay"),
-            Mount(source=INSIDE, target=TOOLS),
             *bench_mounts(bench),
             *bytecode_mounts(
                 sandbox,
                 bench,
                 tree=bytecode or bench.bytecode / "tree",
-                mode="write" if request.keep_bytecode else "overlay",
+                keep=request.keep_bytecode,
             ),
+            # Last, as in the images of Tasks: what changes least makes the lowest layers.
+            Mount(source=INSIDE, target=TOOLS),
         ),
         workdir=TREE,
         variables=bench_variables(bench, hash_seed=request.hash_seed),
         limits=limits,
-        stdin=json.dumps(_message(bench, request)).encode(),
+        stdin=json.dumps(message).encode(),
+        collect=second,
+        # A traced run hooks imports before pytest's; one that keeps bytecode must write pytest's.
+        preload=() if request.trace or request.keep_bytecode else PRELOAD,
     )
-    return read_run(sandbox.run(job))
+    return read_run(sandbox.run(job), nonce=nonce)
+
+
+def _test_code(tree: Path) -> list[str]:
+    """Return the paths of the modules of a tree that no solver's patch can change."""
+    paths = [
+        Path(root, name).relative_to(tree).as_posix()
+        for root, _, names in os.walk(tree)
+        for name in names
+        if name.endswith(".py")
+    ]
+    return sorted(path for path in paths if is_protected(path))
 
 
 def bench_mounts(bench: Bench) -> tuple[Mount, ...]:
     """Mount environment and interpreter."""
     return (
-        Mount(source=bench.environment, target=ENVIRONMENT),
+        # Its folder's name is the digest of what it holds.
+        Mount(source=bench.environment, target=ENVIRONMENT, key=bench.environment.name),
         Mount(source=bench.interpreter, target=str(bench.interpreter)),
     )
 
 
 def bytecode_mounts(
-    sandbox: Sandbox, bench: Bench, *, tree: Path, mode: MountMode = "overlay"
+    sandbox: Sandbox, bench: Bench, *, tree: Path, keep: bool = False
 ) -> tuple[Mount, ...]:
     """Mount a folder for each part that has bytecode; elsewhere below BYTECODE none is written.
 
@@ -176,20 +191,21 @@ def bytecode_mounts(
         sandbox: whose jobs may write to new folders.
         bench: whose interpreter and packages have bytecode.
         tree: bytecode of the source tree.
-        mode: `write` for runs on the Snapshot that fill the folders.
+        keep: this run is on the Snapshot and fills the folders. Other runs find those of packages
+            and interpreter read-only, which back ends can share; Python then writes none.
     """
-    folders = {
-        ENVIRONMENT: bench.bytecode / "packages",
-        str(bench.interpreter): bench.bytecode / "interpreter",
-        TREE: tree,
-    }
-    for folder in folders.values():
+    parts: tuple[tuple[str, Path, MountMode], ...] = (
+        (ENVIRONMENT, bench.bytecode / "packages", "read"),
+        (str(bench.interpreter), bench.bytecode / "interpreter", "read"),
+        (TREE, tree, "overlay"),
+    )
+    for _, folder, _ in parts:
         if not folder.exists():
             folder.mkdir(parents=True, exist_ok=True)
             sandbox.adopt(folder)
     return tuple(
-        Mount(source=folder, target=f"{BYTECODE}{part}", mode=mode)
-        for part, folder in folders.items()
+        Mount(source=folder, target=f"{BYTECODE}{part}", mode="write" if keep else mode)
+        for part, folder, mode in parts
     )
 
 
@@ -206,7 +222,15 @@ def bench_variables(bench: Bench, *, hash_seed: int = 0) -> tuple[tuple[str, str
     return tuple(sorted({**ours, **theirs}.items()))
 
 
-def _message(bench: Bench, request: SuiteRequest) -> dict[str, object]:
+def suite_message(
+    bench: Bench,
+    request: SuiteRequest,
+    *,
+    nonce: str = "",
+    second: str = "",
+    tests: Sequence[str] = (),
+) -> dict[str, object]:
+    """Return what `run_suite.py` reads from its standard input; see there."""
     folders = [f"{TREE}/{root}".rstrip("/.") for root in bench.import_roots]
     return {
         "args": bench.command.args,
@@ -214,59 +238,8 @@ def _message(bench: Bench, request: SuiteRequest) -> dict[str, object]:
         "collect_only": request.collect_only,
         "shuffle": request.shuffle,
         "trace": folders if request.trace else None,
+        "plugins": request.plugins,
+        "nonce": nonce,
+        "second": second,
+        "tests": tests,
     }
-
-
-def read_run(finished: Finished) -> SuiteRun:
-    """Turn the results of a job into a SuiteRun; a torn last line is a test that did not end."""
-    lines = list(read_lines(finished.results))
-    tests = [line for line in lines if line["kind"] == "test"]
-    return SuiteRun(
-        outcomes=tuple(_outcome(line) for line in tests),
-        collected=tuple(
-            name for line in lines if line["kind"] == "collected" for name in line["ids"]
-        ),
-        collect_errors=tuple(
-            (line["path"], _one_line(line)) for line in lines if line["kind"] == "collect_error"
-        ),
-        messages={line["id"]: _one_line(line) for line in tests if line["exception"]},
-        trace=_trace(lines),
-        ended=any(line["kind"] == "end" for line in lines),
-        finished=finished,
-    )
-
-
-def _outcome(line: dict[str, Any]) -> TestOutcome:
-    return TestOutcome(
-        id=line["id"],
-        outcome=line["outcome"],
-        duration_s=line["duration"],
-        exception=line["exception"],
-    )
-
-
-def _one_line(line: dict[str, Any]) -> str:
-    return f"{line['exception']}: {line['message']}".rstrip(": ")
-
-
-def _trace(lines: list[dict[str, Any]]) -> SuiteTrace | None:
-    ends = [line for line in lines if line["kind"] == "import_time"]
-    if not ends:
-        return None
-    functions = [
-        TracedFunction(path=line["path"], qualname=name, line=number)
-        for line in lines
-        if line["kind"] == "functions"
-        for name, number in line["names"]
-    ]
-    known = range(len(functions))
-    return SuiteTrace(
-        functions=tuple(functions),
-        at_import=frozenset(ends[0]["functions"]).intersection(known),
-        at_collection=frozenset(ends[0]["collection"]).intersection(known),
-        reached={
-            line["id"]: tuple(number for number in line["functions"] if number in known)
-            for line in lines
-            if line["kind"] == "reached"
-        },
-    )

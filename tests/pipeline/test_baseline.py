@@ -48,6 +48,16 @@ def test_3_adds(): STATE.append(3)
 def test_4_counts(): assert STATE == [1, 3]
 def test_5_any(): pass
 """
+# Does what cheats do, as honest code does at times.
+ODD = """
+import sys
+def caller(): return sys._getframe(1).f_code.co_name
+"""
+ODD_TESTS = """
+from odd import caller
+def test_caller(): assert caller() == "test_caller"
+def test_unguarded(pytestconfig): assert not pytestconfig.getoption("xmlpath")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +73,8 @@ def measure(make_tree: MakeTree, repo_for: RepoFor, desk_for: DeskFor) -> Measur
 
 @pytest.fixture(scope="module")
 def mixed(measure: Measure) -> Baseline:
-    result = measure({"test_mixed.py": MIXED, "test_ordered.py": ORDERED})
+    files = {"test_mixed.py": MIXED, "test_ordered.py": ORDERED, "odd.py": ODD}
+    result = measure({**files, "test_odd.py": ODD_TESTS})
     assert isinstance(result, Baseline), result
     return result
 
@@ -89,6 +100,7 @@ def reasons(mixed: Baseline) -> dict[str, str]:
         ("test_seldom", "unstable-id"),
         ("test_2_needs", "order-dependent"),
         ("test_4_counts", "order-dependent"),
+        ("test_unguarded", "guarded"),
     ],
 )
 def test_a_test_that_does_not_always_pass_is_quarantined(
@@ -105,6 +117,7 @@ def test_the_rest_is_the_baseline_in_order_of_collection(mixed: Baseline):
     assert mixed.passing == (
         "test_mixed.py::test_good",
         "test_mixed.py::test_slow",
+        "test_odd.py::test_caller",
         "test_ordered.py::test_1_sets",
         "test_ordered.py::test_3_adds",
         "test_ordered.py::test_5_any",
@@ -112,8 +125,13 @@ def test_the_rest_is_the_baseline_in_order_of_collection(mixed: Baseline):
     assert not set(mixed.passing) & {it.id for it in mixed.quarantined}
 
 
+def test_what_the_suite_itself_does_that_cheats_do_is_kept(mixed: Baseline):
+    assert mixed.alarms == ("frames odd.py",)
+    assert mixed.plugins == ()
+
+
 def test_durations_and_cpu_times_are_measured(mixed: Baseline):
-    assert mixed.num_runs == len(mixed.cpu_s) == 3
+    assert mixed.num_runs == len(mixed.cpu_s) == 4
     assert len(mixed.durations_s) == len(mixed.passing)
     durations = dict(zip(mixed.passing, mixed.durations_s, strict=True))
     assert 0.05 <= durations["test_mixed.py::test_slow"] < 1

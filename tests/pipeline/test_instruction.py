@@ -47,7 +47,9 @@ def facts_of(prepared: Prepared, pantry_desk: Desk) -> Callable[[str], Facts]:
         )
         plan = plan_feature(feature, library)
         assert isinstance(plan, Plan), plan
-        return collect_facts(prepared, feature, plan=plan, evidence=evidence, library=library)
+        return collect_facts(
+            prepared, feature, plan=plan, evidence=evidence, hidden=(), library=library
+        )
 
     return make
 
@@ -95,6 +97,17 @@ def test_many_tests_are_counted_and_not_all_named(facts_of: Callable[[str], Fact
     for instruction in written(many):
         assert instruction.text.count("tests/test_many.py::test[") == 20
         assert "13 more" in instruction.text
+
+
+def test_hidden_tests_are_told_of_and_never_named(facts_of: Callable[[str], Facts]):
+    facts = facts_of("function")
+    ids = [it.id for it in facts.evidence.fail_to_pass]
+    for instruction in written(replace(facts, hidden=(ids[-1],))):
+        assert ids[-1] not in instruction.text
+        assert all(key in instruction.text for key in ids[:-1])
+        assert "Further tests of the same behaviour, which are not shown" in instruction.text
+    for instruction in written(facts):
+        assert "not shown" not in instruction.text
 
 
 def test_a_text_without_docstring_or_exports_is_whole(facts_of: Callable[[str], Facts]):

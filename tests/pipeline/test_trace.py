@@ -137,7 +137,13 @@ def test_a_trace_names_the_tests_of_each_function_in_any_layout(
 def baseline_of(*passing: str) -> Baseline:
     durations = (0.0,) * len(passing)
     return Baseline(
-        passing=passing, quarantined=(), durations_s=durations, cpu_s=(1.0,), num_runs=1
+        passing=passing,
+        quarantined=(),
+        durations_s=durations,
+        cpu_s=(1.0,),
+        num_runs=1,
+        plugins=(),
+        alarms=(),
     )
 
 

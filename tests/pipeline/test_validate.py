@@ -8,7 +8,6 @@ from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
 from pipeline.task.patch import make_patch
 from pipeline.task.record import (
-    Deletion,
     Evidence,
     FailToPass,
     Quarantined,
@@ -17,8 +16,8 @@ from pipeline.task.record import (
     TestRun,
 )
 from pipeline.task.tree import read_tree
-from pipeline.validate import validate
-from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf
+from pipeline.validate import judge_places, prove_task, validate
+from tests.pipeline.conftest import TaskOf
 
 BROKEN_IMPORT = """
 import contextlib, os, time
@@ -127,34 +126,65 @@ def test_a_suite_that_runs_wild_without_the_feature_is_rejected_by_the_limit(
     assert result.detail == "the ablated suite went over its limit of processes"
 
 
-CALC_TESTS = """
-import pathlib
-from calc import add
+@pytest.mark.parametrize(
+    ("names", "changeable"),
+    [
+        (["tests/test_a.py::test_a", "pkg/a.py::test_b[1]"], "pkg/a.py::test_b[1]"),
+        (["checks/a.py::TestA::test_b"], "checks/a.py::TestA::test_b"),
+        (["pkg/a.py::pkg.a.f", "README.md::README.md"], "pkg/a.py::pkg.a.f"),
+        (["tests/test_a.py::test_a[x.y]", "pkg/a.py::pkg.a.f"], ""),
+    ],
+)
+def test_targets_that_a_solver_may_change_are_rejected(names: list[str], changeable: str):
+    targets = tuple(FailToPass(id=key, ablated="failed", symptom="") for key in names)
+    detail = f"a solver's patch may change {changeable}"
+    reject = Reject(stage="validation", reason="unprotected_target", detail=detail)
+    assert judge_places(targets) == (reject if changeable else None)
 
-def test_add(): assert add(1, 2) == 3
-def test_tree(): assert pathlib.Path("calc.py").read_text().count("def") == 1
-"""
+
+def with_targets(task: Task, *ids: str) -> Task:
+    """Return a Task whose targets are some other tests."""
+    targets = tuple(FailToPass(id=key, ablated="failed", symptom="") for key in ids)
+    return replace(task, evidence=replace(task.evidence, fail_to_pass=targets))
 
 
-def test_a_snapshot_that_does_not_pass_again_is_rejected(
-    make_tree: MakeTree, desk_for: DeskFor, prepared: Prepared, task: Task
+def test_a_task_that_its_gold_patch_solves_and_its_stub_does_not_is_proven(
+    task: Task, pantry_desk: Desk
 ):
-    whole = {"calc.py": b"def add(a, b): return a + b\n", "test_calc.py": CALC_TESTS.encode()}
-    ablated = whole | {
-        "calc.py": b"",
-        "test_calc.py": whole["test_calc.py"].replace(b"from calc import add\n", b""),
-    }
-    deletion = Deletion(
-        patch=make_patch(whole, ablated),
-        gold_patch=make_patch(ablated, ablated | {"calc.py": whole["calc.py"]}),
-        paths=("calc.py", "test_calc.py"),
-        seams=(),
-        num_removed_lines=2,
+    assert prove_task(task, desk=pantry_desk) is None
+
+
+PARSING = "tests/test_units.py::test_parse_nonsense"
+NOT_PROVEN = {
+    "target_survives": (
+        "tests/test_words.py::test_slug",
+        "1 targets pass on the solve tree, first: tests/test_words.py::test_slug",
+    ),
+    "not_solvable": (
+        "tests/test_units.py::test_gone",
+        "1 targets that are shown do not pass with the gold patch: tests/test_units.py::test_gone",
+    ),
+    # It fails without the Feature only because its module does not import.
+    "stub_solves": (PARSING, "a stub that raises NotImplementedError passes all 1 targets"),
+}
+
+
+@pytest.mark.parametrize("reason", NOT_PROVEN)
+def test_a_task_that_a_solver_could_not_or_need_not_solve_is_rejected(
+    task: Task, pantry_desk: Desk, reason: str
+):
+    target, detail = NOT_PROVEN[reason]
+    result = prove_task(with_targets(task, target), desk=pantry_desk)
+    assert result == Reject(stage="validation", reason=reason, detail=detail)
+
+
+def test_a_task_whose_gold_patch_the_grader_does_not_accept_is_rejected(
+    task: Task, pantry_desk: Desk
+):
+    others = (*task.evidence.pass_to_pass, "tests/test_words.py::test_gone")
+    changed = replace(task, evidence=replace(task.evidence, pass_to_pass=others))
+    num = len(changed.evidence.fail_to_pass) + len(others)
+    detail = f"1 of {num} tests do not pass, first: tests/test_words.py::test_gone: missing"
+    assert prove_task(changed, desk=pantry_desk) == Reject(
+        stage="validation", reason="not_restored", detail=detail
     )
-    ids = ("test_calc.py::test_add", "test_calc.py::test_tree", "test_calc.py::test_gone")
-    feature = replace(task.feature, tests=ids)
-    baseline = replace(prepared.baseline, passing=ids)
-    desk = desk_for(make_tree({path: text.decode() for path, text in whole.items()}))
-    result = validate(feature, deletion, baseline=baseline, desk=desk)
-    detail = "1 of 3 tests do not pass, first: test_calc.py::test_gone: missing"
-    assert result == Reject(stage="validation", reason="not_restored", detail=detail)

@@ -2,7 +2,8 @@
 
 import ast
 import re
-import warnings
+
+from pipeline.task import python_text
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -11,20 +12,13 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 def parse(source: str) -> ast.Module | None:
     """Return the tree of a module, or None when this Python cannot read it."""
-    try:
-        with warnings.catch_warnings():
-            # Invalid escapes in other people's strings are none of our business.
-            warnings.simplefilter("ignore")
-            return ast.parse(source.removeprefix(BYTE_ORDER_MARK))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return python_text.parse(source.removeprefix(BYTE_ORDER_MARK))
 
 
 def is_valid(source: str, *, path: str) -> bool:
     """Tell whether a module compiles; unlike `parse`, a stray `return` fails."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with python_text.one_compiler():
             compile(source.removeprefix(BYTE_ORDER_MARK), path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

@@ -4,10 +4,11 @@ It runs before any untrusted code and stays until the command ends: as the first
 namespace nothing inside can kill it, it adopts what the command leaves behind, and it alone knows
 the exact exit status. Only the standard library, and few modules of it: its start is the job's.
 
-Arguments: the descriptors of plan, status and results. The plan is texts that each end in NUL: the
-numbers, comma-separated; the working directory; the number of folders to hand over and those
-folders; the number of variables and those as `NAME=value`; the command. The numbers are: 1 when it
-starts as the namespace's root, bytes of address space, CPU seconds, bytes of a file, processes.
+Arguments: the descriptors of plan, status, results and collected file. The plan is texts that each
+end in NUL: the numbers, comma-separated; the working directory; the file to collect, or nothing,
+and how large it may be; the number of folders to hand over and those folders; the number of
+variables and those as `NAME=value`; the command. The numbers are: 1 when it starts as the
+namespace's root, bytes of address space, CPU seconds, bytes of a file, processes.
 """
 
 import ctypes
@@ -16,6 +17,7 @@ import fcntl
 import os
 import resource
 import signal
+import stat
 import sys
 
 USER_ID = 1000
@@ -37,12 +39,12 @@ INODE_BYTES = 2**10
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def main(plan: int, status: int, results: int) -> None:
+def main(plan: int, status: int, results: int, collected: int) -> None:
     """Run the command and tell the status descriptor how it went."""
-    numbers, workdir, *rest = read(plan)
+    numbers, workdir, wanted, most_bytes, *rest = read(plan)
     folders, rest = rest[1 : 1 + int(rest[0])], rest[1 + int(rest[0]) :]
     variables, command = rest[1 : 1 + int(rest[0])], rest[1 + int(rest[0]) :]
-    status = keep_descriptors(status=status, results=results)
+    status, collected = keep_descriptors(status, collected, results=results)
     try:
         prepare(folders)
         os.write(status, b"ready\n")
@@ -56,7 +58,11 @@ def main(plan: int, status: int, results: int) -> None:
         os.write(status, f"failed {error}\n".encode("utf-8", "replace"))
         os._exit(1)
     code = os.waitstatus_to_exitcode(wait_for(child))
-    os.write(status, f"used {used_bytes()}\nended {code}\n".encode())
+    kill_the_rest()
+    said = f"used {used_bytes()}\n"
+    if wanted:
+        said += f"collected {collect(wanted, int(most_bytes), into=collected)}\n"
+    os.write(status, f"{said}ended {code}\n".encode())
     # Nothing is worth tidying up: the namespaces end with this process.
     os._exit(0)
 
@@ -67,14 +73,15 @@ def read(plan: int) -> list[str]:
         return os.fsdecode(file.read()).split("\0")[:-1]
 
 
-def keep_descriptors(*, status: int, results: int) -> int:
-    """Close all but the standard ones, `RESULTS_FD` and the status; return where that is now."""
-    status = fcntl.fcntl(status, fcntl.F_DUPFD_CLOEXEC, RESULTS_FD + 1)
-    results = fcntl.fcntl(results, fcntl.F_DUPFD_CLOEXEC, RESULTS_FD + 1)
+def keep_descriptors(*ours: int, results: int) -> list[int]:
+    """Close all but the standard ones, `RESULTS_FD` and ours; return where those are now."""
+    above = max(*ours, results, RESULTS_FD + len(ours)) + 1
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in ours]
     os.dup2(results, RESULTS_FD)
-    os.closerange(RESULTS_FD + 1, status)
-    os.closerange(status + 1, 2**20)
-    return status
+    os.closerange(RESULTS_FD + 1, above)
+    kept = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, RESULTS_FD + 1) for fd in moved]
+    os.closerange(max(kept) + 1, 2**20)
+    return kept
 
 
 def prepare(folders: list[str]) -> None:
@@ -106,11 +113,20 @@ def become_the_job(
         (resource.RLIMIT_NPROC, num_processes),
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
+        # Queues of messages are nobody's memory, and outlive the processes of a warm worker's job.
+        (resource.RLIMIT_MSGQUEUE, 0),
     ):
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    # What is ignored stays so across exec: two by Python, more under nohup or in the background.
+    reset_signals()
+
+
+def reset_signals() -> None:
+    """Handle all as usual.
+
+    What is ignored stays so across exec: two by Python, more under nohup or in the background.
+    """
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
 
@@ -150,6 +166,41 @@ def wait_for(child: int) -> int:
         pid, status = os.wait()
         if pid == child:
             return status
+
+
+def kill_the_rest() -> None:
+    """Kill what the command has left, as its user, and wait until it is gone."""
+    if os.getuid() == 0:
+        drop_root()
+    try:
+        os.kill(-1, signal.SIGKILL)
+        while True:
+            os.wait()
+    except (ProcessLookupError, ChildProcessError):
+        return
+
+
+def collect(path: str, most_bytes: int, *, into: int) -> int:
+    """Send the content of a file; return its size, -1 for no regular file or a larger one."""
+    data = content(path, most_bytes)
+    left = memoryview(data or b"")
+    while left:
+        left = left[os.write(into, left) :]
+    return -1 if data is None else len(data)
+
+
+def content(path: str, most_bytes: int) -> "bytes | None":
+    """Return what is in a file; nothing of no regular file, or a larger one."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return None
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(most_bytes + 1)
+    return data if len(data) <= most_bytes else None
 
 
 def used_bytes() -> int:

@@ -2,29 +2,19 @@
 
 Standard input holds one JSON object:
 `args` (pytest's arguments), `ids` (run only these, null for all), `collect_only`, `shuffle` (seed
-or null), `trace` (import roots to trace, null for none).
-Each line written to the pipe is one JSON object with a `kind`.
+or null), `trace` (import roots to trace, null for none), `plugins` (entry points to load, null for
+what pytest finds), `nonce`, `second` (where pytest writes its own report; empty: the tree is
+trusted), `tests` (modules of the tree that no patch can change).
+Each line written to the pipe is the nonce, the line's number and a JSON object with a `kind`.
 """
 
 import json
 import os
+import platform
 import random
 import sys
 
-
-def open_pipe():
-    """Take over the results pipe; return a function that writes a line to it."""
-    descriptor = int(os.environ.pop("REGROW_RESULTS_FD"))
-    os.set_inheritable(descriptor, False)
-    pipe = os.fdopen(descriptor, "w", encoding="ascii")
-    owner = os.getpid()
-
-    def emit(kind, **fields):
-        if os.getpid() == owner:  # a process that a test forked may run on as pytest
-            pipe.write(json.dumps(dict(fields, kind=kind)) + "\n")
-            pipe.flush()  # what the suite has said is safe, whatever it does next
-
-    return emit
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def describe(value):
@@ -44,13 +34,15 @@ def encodable(text):
 class Recorder:
     """The pytest plugin: numbers equal ids, filters, shuffles, records."""
 
-    def __init__(self, request, hook, emit):
+    def __init__(self, request, hook, emit, watch):
         self.request = request
         self.hook = hook
         self.emit = emit
+        self.watch = watch
         self.session = None
         self.names = {}  # id(item) -> unique id
-        self.current = None
+        self.current = None  # what the running test did so far
+        self.item = None
         self.wanted = None if request["ids"] is None else set(request["ids"])
         self.files = None if self.wanted is None else {i.split("::")[0] for i in self.wanted}
         self.by_fixture = {}  # id(fixturedef) -> functions that its set-up entered
@@ -60,6 +52,9 @@ class Recorder:
 
     def pytest_sessionstart(self, session):
         self.session = session
+        manager = session.config.pluginmanager
+        names = [manager.get_name(plugin) for plugin, _ in manager.list_plugin_distinfo()]
+        self.emit("plugins", names=list(dict.fromkeys(filter(None, names))))
 
     def pytest_ignore_collect(self, collection_path, config):
         path = str(collection_path)
@@ -92,9 +87,13 @@ class Recorder:
             self.names[id(item)] = name if number == 1 else f"{name} #{number}"
         yield
         if self.wanted is not None:
-            items[:] = [item for item in items if self.name(item) in self.wanted]
+            items[:] = [item for item in items if self.is_wanted(self.name(item))]
         if self.request["shuffle"] is not None:
             items[:] = self.shuffled(items)
+
+    def is_wanted(self, name):
+        """An id without parameters stands for the function with all of them."""
+        return name in self.wanted or name.partition("[")[0] in self.wanted
 
     def shuffled(self, items):
         """Return the items with modules, then the tests of each, in a seeded order."""
@@ -112,6 +111,8 @@ class Recorder:
         if self.hook:
             self.hook.collected(self.hook.take())
         self.emit("collected", ids=[self.name(item) for item in session.items])
+        if self.watch:
+            self.watch.collected(session)
 
     def name(self, item):
         return self.names.get(id(item), encodable(item.nodeid))
@@ -119,8 +120,12 @@ class Recorder:
     # --- running
 
     def pytest_runtest_protocol(self, item, nextitem):
+        self.item = item
         self.current = {"outcome": "", "duration": 0.0, "exception": "", "message": ""}
+        self.current["half_skipped"] = False
         self.used.clear()
+        if self.watch:
+            self.watch.test_begins()
         if self.hook:
             self.hook.take()
         outcome = yield
@@ -132,7 +137,7 @@ class Recorder:
             self.hook.tested(self.name(item), hits)
         self.current["outcome"] = self.current["outcome"] or "error"
         self.emit("test", id=self.name(item), **self.current)
-        self.current = None
+        self.current = self.item = None
 
     def pytest_fixture_setup(self, fixturedef, request):
         if not self.hook or fixturedef.scope == "function":
@@ -146,6 +151,8 @@ class Recorder:
         self.hook.put(mine)
 
     def pytest_runtest_makereport(self, item, call):
+        if self.watch and call.when == "call":
+            self.watch.test_was_called()
         outcome = yield
         report = outcome.get_result()
         fixtures = getattr(getattr(item, "_request", None), "_fixture_defs", {})
@@ -154,8 +161,12 @@ class Recorder:
             self.current.update(describe(call.excinfo.value))
 
     def pytest_runtest_logreport(self, report):
-        if self.current is not None:
+        if self.current is not None and report.nodeid == self.item.nodeid:
             self.fold(report)
+
+    def pytest_sessionfinish(self, session):
+        if self.watch:
+            self.watch.finished(session)
 
     def fold(self, report):
         """Fold the report of one phase, or of one subtest, into the outcome of the test."""
@@ -165,8 +176,10 @@ class Recorder:
             self.current["duration"] += report.duration
         if report.failed:
             self.current["outcome"] = "failed" if report.when == "call" else "error"
-        elif is_subtest or self.current["outcome"] in {"failed", "error"}:
-            return  # one failed subtest fails the test, and a skipped one does not skip it
+        elif is_subtest:
+            self.current["half_skipped"] |= report.skipped  # which does not skip the test
+        elif self.current["outcome"] in {"failed", "error"}:
+            return  # one failed subtest fails the test
         elif report.skipped:
             self.current["outcome"] = "xfailed" if is_xfail else "skipped"
         elif report.passed and report.when == "call":
@@ -193,31 +206,94 @@ def mark_wrappers():
     Recorder.pytest_collection_finish = pytest.hookimpl(trylast=True)(
         Recorder.pytest_collection_finish
     )
+    Recorder.pytest_sessionfinish = pytest.hookimpl(tryfirst=True)(Recorder.pytest_sessionfinish)
     return pytest
 
 
-def load_hook(roots, emit):
-    if roots is None:
-        return None
-    space = {"__name__": "regrow_trace_hook"}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace_hook.py")
+class Watch:
+    """Tells the guard and the check of integrity how far the run is."""
+
+    def __init__(self, guard, integrity):
+        self.guard = guard
+        self.integrity = integrity
+
+    def collected(self, session):
+        self.guard.hide_tests(session.items)
+        self.integrity.collected(session.config)
+        for finder in sys.meta_path:
+            if hasattr(finder, "set_session"):  # pytest's: anybody could ask it for the tests
+                finder.set_session(None)
+
+    def test_begins(self):
+        self.guard.forget_lines()
+
+    def test_was_called(self):
+        self.integrity.look()
+
+    def finished(self, session):
+        self.integrity.finished(session.config)
+
+
+def load(name):
+    """Run a script beside this one, which nothing can import, and return its names."""
+    path = os.path.join(HERE, name + ".py")
+    space = {"__name__": "regrow_" + name, "__file__": path}
     with open(path, encoding="utf-8") as file:
-        exec(compile(file.read(), path, "exec"), space)  # noqa: S102  imported without a path
-    return space["install"](roots, emit)
+        exec(compile(file.read(), path, "exec"), space)  # noqa: S102
+    return space
+
+
+def load_watch(request, emit, descriptor):
+    """Guard the run if the tree is not to be trusted, before anything of it is imported."""
+    if not request["second"]:
+        return None
+    places = load("places")["Places"](os.getcwd(), request["tests"])
+    guard = load("guard")["install"](emit, places, descriptor)
+    integrity = load("integrity")["Integrity"](guard.alarm, [Recorder, Watch, type(guard)])
+    guard.hide_runner()
+    return Watch(guard, integrity)
+
+
+def import_runner():
+    """Import what each run of pytest loads, so that it is whole before code of the tree runs."""
+    from importlib import import_module
+
+    from _pytest.config import default_plugins
+
+    for name in default_plugins:
+        import_module("_pytest." + name)
+
+
+def arguments(request):
+    """Return the arguments of pytest; the last ones win."""
+    args = ["-o", "cache_dir=/tmp/.pytest_cache", "-p", "no:randomly", "--rootdir=."]
+    args += ["--continue-on-collection-errors", "--tb=native", "-q"]
+    if request["collect_only"]:
+        args.append("--collect-only")
+    args += request["args"]
+    if request["second"]:
+        args += ["--junit-xml=" + request["second"], "--junit-prefix="]
+        args += ["-o", "junit_family=xunit1", "-o", "junit_logging=no"]
+    return args
 
 
 def main():
     sys.path.pop(0)  # this folder: nothing of ours may be importable by the tests
     request = json.load(sys.stdin)
-    emit = open_pipe()
-    hook = load_hook(request["trace"], emit)  # before pytest, which loads conftest files early
+    descriptor = int(os.environ.pop("REGROW_RESULTS_FD"))
+    emit = load("pipe")["open_pipe"](descriptor, request.pop("nonce"))
+    hook = None
+    if request["trace"] is not None:  # before pytest, which loads conftest files early
+        hook = load("trace_hook")["install"](request["trace"], emit)
     pytest = mark_wrappers()
+    runner = "pytest %s, Python %s" % (pytest.__version__, platform.python_version())
+    emit("start", runner=runner)
+    if request["plugins"] is not None:
+        load("pins")["install"](request["plugins"])
+    import_runner()
+    watch = load_watch(request, emit, descriptor)
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
-    args = ["-o", "cache_dir=/tmp/.pytest_cache", "-p", "no:randomly", "--rootdir=."]
-    args += ["--continue-on-collection-errors", "--tb=native", "-q"]
-    if request["collect_only"]:
-        args.append("--collect-only")
-    status = pytest.main(args + request["args"], plugins=[Recorder(request, hook, emit)])
+    status = pytest.main(arguments(request), plugins=[Recorder(request, hook, emit, watch)])
     if hook:
         hook.finish()
     emit("end", status=int(status))

@@ -244,3 +244,20 @@ def test_a_policy_that_never_ends_is_out_of_turns(desk: Desk):
     done, turns = run_agent(ScriptedPolicy(script(9)), bench, max_turns=2)
     assert done == Done(reason="out_of_turns", detail="not done after 2 turns")
     assert len(turns) == 2
+
+
+def test_a_finished_workbench_takes_no_call_and_gives_what_was_left(
+    make_tree: MakeTree, desk_for: DeskFor
+):
+    tree = make_tree({"a.py": "old", "closed/b.py": "old"})
+    bench = workbench_of(desk_for(tree))
+    arguments: dict[str, object] = {"path": "a.py", "content": "new"}
+    write = Call(thought="", tool="write_file", arguments=arguments)
+    assert bench.use(write).ok
+    (tree / "link").symlink_to("/etc/passwd")
+    (tree / "closed").chmod(0)
+    left = bench.finish()
+    assert left.files == {"a.py": b"new", "closed/b.py": b"old"}
+    assert left.odd == {"link": "120000 /etc/passwd"}
+    assert bench.use(write) == Answer(ok=False, output="the workbench is closed")
+    assert bench.finish() == left

@@ -32,6 +32,7 @@ def test_shards_and_snapshots_are_enough_twice_in_a_row(copy: Path, regrow: Regr
             "num_tasks": 5,
             "gold_solves": 1.0,
             "empty_fails": 1.0,
+            "right": {"gold": 1.0, "empty": 1.0, "stub": 1.0},
             "wrong": [],
         }
 

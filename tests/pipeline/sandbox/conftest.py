@@ -1,21 +1,44 @@
 """The back ends under test, and jobs in Python for them; every test here is a promise of each."""
 
+import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import pytest
 
-from pipeline.sandbox.choose import open_sandbox
+from pipeline.sandbox.choose import SandboxName, open_sandbox
+from pipeline.sandbox.docker.sandbox import Docker, open_docker
 from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox, SandboxUnavailableError
 
 
-@pytest.fixture(params=["bubblewrap"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+def unavailable(why: str) -> NoReturn:
+    """Fail where containers must be tested; elsewhere skip, so that nobody can overlook it."""
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(f"NOT TESTED HERE: {why}")
+
+
+@functools.cache
+def reason_against(name: SandboxName) -> str:
+    """Return why a back end does not work on this machine; nothing when it does."""
     try:
-        opened = open_sandbox(request.param)
+        open_sandbox(name).stop()
     except SandboxUnavailableError as error:
-        pytest.skip(str(error))
+        return str(error)
+    return ""
+
+
+@pytest.fixture(params=["bubblewrap", "docker"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    if why := reason_against(request.param):
+        unavailable(why)
+    # What has been tried once need not be tried again for each test.
+    opened = open_docker() if request.param == "docker" else open_sandbox(request.param)
     yield opened
+    if isinstance(opened, Docker):
+        assert opened.containers() == []
     opened.stop()
 
 

@@ -30,7 +30,7 @@ from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Job
 marker = sys.stdin.readline().strip()
 script = "setsid sh -c 'sleep 61; : " + marker + "' & sleep 61; : " + marker
-open_sandbox("bubblewrap").run(Job(command=("/bin/sh", "-c", script)))
+open_sandbox(sys.argv[1]).run(Job(command=("/bin/sh", "-c", script)))
 """
 
 
@@ -183,13 +183,14 @@ def test_results_of_a_job_that_was_killed_are_kept(sandbox: Sandbox, python: Mak
 
 
 def test_jobs_run_side_by_side(sandbox: Sandbox):
-    jobs = [Job(command=("/bin/sh", "-c", f"sleep 0.5; echo {n}; echo {n} >&3")) for n in range(6)]
-    began_s = time.monotonic()
+    script = "date +%s.%N; sleep 1; echo {} >&3; date +%s.%N"
+    jobs = [Job(command=("/bin/sh", "-c", script.format(number))) for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(sandbox.run, jobs))
-    assert [int(answer.output) for answer in answers] == list(range(6))
     assert [int(answer.results) for answer in answers] == list(range(6))
-    assert time.monotonic() - began_s < 2.5
+    times = [tuple(map(float, answer.output.split())) for answer in answers]
+    num_at_once = [sum(began <= at <= ended for began, ended in times) for at, _ in times]
+    assert max(num_at_once) > 1
 
 
 def test_the_machine_is_to_blame_when_a_job_cannot_be_set_up(sandbox: Sandbox):
@@ -214,18 +215,18 @@ def test_stop_ends_running_jobs_at_once_and_refuses_new_ones(sandbox: Sandbox):
         sandbox.run(job)
 
 
-def test_a_driver_that_is_killed_leaves_no_process():
+def test_a_driver_that_is_killed_leaves_no_process(sandbox: Sandbox):
     marker = f"orphan-{os.getpid()}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
-        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, env=environment
+        [sys.executable, "-c", DRIVER, sandbox.name], stdin=subprocess.PIPE, env=environment
     ) as driver:
         assert driver.stdin is not None
         driver.stdin.write(marker.encode() + b"\n")
         driver.stdin.flush()
-        assert wait_until(2, marker, within_s=10)
+        assert wait_until(2, marker, within_s=30)
         driver.send_signal(signal.SIGKILL)
-    assert wait_until(0, marker, within_s=2)
+    assert wait_until(0, marker, within_s=10)
 
 
 def test_nothing_stays_open_in_the_driver(sandbox: Sandbox):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.sandbox.protocol import MIB, Job, LimitName, Limits, Mount, MountMode, Sandbox
+from pipeline.sandbox.protocol import GIB, MIB, Job, LimitName, Limits, Mount, MountMode, Sandbox
 
 MakeJob = Callable[..., Job]
 
@@ -16,6 +16,13 @@ os.makedirs(sys.argv[1], exist_ok=True)
 for number in range(1000):
     with open(f"{sys.argv[1]}/{number}", "wb") as file:
         file.write(bytes(2**20))
+"""
+ENDLESS = """
+import sys
+with open("/tmp/endless.py", "w") as file:
+    file.write("while True: pass")
+sys.path.append("/tmp")
+import endless
 """
 START_THREADS = """
 import threading, time
@@ -42,6 +49,11 @@ BOMBS: dict[str, tuple[LimitName, str, dict[str, float]]] = {
         "cpu",
         "import os\nwhile True:\n if os.fork(): os.wait()\n else: sum(range(10**6)); os._exit(0)",
         {"cpu_s": 0.6},
+    ),
+    "imports a module that never ends": (
+        "cpu",
+        ENDLESS,
+        {"cpu_s": 0.4},
     ),
     "forks": ("processes", "import os\nwhile True:\n try: os.fork()\n except OSError: pass", {}),
     "starts threads": (
@@ -98,6 +110,20 @@ def test_a_job_that_fills_the_disk_is_ended(
 def test_many_empty_files_fill_a_disk_as_well(sandbox: Sandbox, python: MakeJob):
     code = "import os\nfor n in range(10**7): os.close(os.open(f'/tmp/{n}', os.O_CREAT))"
     assert sandbox.run(python(code, disk_bytes=8 * MIB)).limit == "disk"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for n in range(100_000): open(f'/tmp/{n}', 'w').write('small')",
+        "f = open('/tmp/file', 'wb')\nfor _ in range(1024): f.write(bytes(2**20))",
+    ],
+    ids=["100,000 small files", "a file of 1 GB"],
+)
+def test_more_than_fits_is_stopped_in_time(sandbox: Sandbox, python: MakeJob, code: str):
+    finished = sandbox.run(python(code, disk_bytes=128 * MIB, file_bytes=2 * GIB))
+    assert finished.limit == "disk"
+    assert sandbox.run(Job(command=("/bin/true",))).exit_code == 0
 
 
 def test_what_a_writable_mount_held_before_does_not_count(

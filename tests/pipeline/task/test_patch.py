@@ -14,6 +14,7 @@ from pipeline.task.patch import (
     make_patch,
     num_removed_lines,
     patch_paths,
+    read_patch,
 )
 from pipeline.task.tree import find_misfit
 
@@ -175,10 +176,11 @@ DROP = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@
     [
         ("please change f\n", "starts with 'please change f'"),
         (MOVE, "a/a b/b: renames or copies a file"),
-        (MODE, "changes a file mode"),
-        (LINK, "l: file mode 120000"),
-        ("diff --git a/f b/f\nGIT binary patch\n", "a/f b/f: changes a binary file"),
-        ("diff --git a/f b/f\nBinary files a/f and b/f differ\n", "changes a binary file"),
+        (LINK, "path 'l' is a symbolic link"),
+        (LINK.replace("120000", "160000"), "path 'l' is a submodule"),
+        (LINK.replace("120000", "100600"), "path 'l' has the mode 100600, expected"),
+        ("diff --git a/f b/f\nGIT binary patch\n", "path 'f' is binary, only text can change"),
+        ("diff --git a/f b/f\nBinary files a/f and b/f differ\n", "path 'f' is binary"),
         ("diff --git a/f b/g\n", "expected one name"),
         ("diff --git a/f b/f\n", "f: no hunk"),
         ("diff --git a/f b/f\nsurprise\n", "f: unexpected header 'surprise'"),
@@ -209,6 +211,21 @@ def test_a_patch_that_is_malformed_or_does_not_fit_is_refused(patch: str, messag
     with pytest.raises(PatchError, match=message) as caught:
         apply_patch({"f": b"a\nx\na\n"}, patch)
     assert "\n" not in str(caught.value)
+
+
+def test_what_no_tree_can_hold_is_told_apart_from_what_one_can() -> None:
+    gone = (
+        "diff --git a/l b/l\ndeleted file mode 100644\n--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+    )
+    read = read_patch({"f": b"a\n", "l": b"x\n"}, gone + LINK + section("@@ -1 +1 @@\n-a\n+b\n"))
+    assert read.changes == {"f": b"b\n"}
+    assert read.oddities == {"l": "is a symbolic link"}
+
+
+def test_that_a_file_becomes_executable_is_no_change_of_its_content() -> None:
+    assert apply_patch({"f": b"a\n"}, MODE) == {"f": b"a\n"}
+    both = MODE + "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+    assert apply_patch({"f": b"a\n"}, both) == {"f": b"b\n"}
 
 
 # Pieces of patches, so that what they make up is often nearly one.

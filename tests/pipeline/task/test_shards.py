@@ -92,7 +92,7 @@ def test_columns_of_empty_lists_keep_their_type(tmp_path: Path) -> None:
     publish(tmp_path, [blank(Task)], 1)
     found = pq.read_schema(tmp_path / "tasks" / "tasks-00000-of-00001.parquet")
     assert found.equals(schema_of(Task), check_metadata=False)
-    assert found.metadata[b"regrow.schema_version"] == b"1"
+    assert found.metadata[b"regrow.schema_version"] == b"2"
     assert not any(pa.types.is_map(kind) or pa.types.is_null(kind) for kind in found.types)
 
 
@@ -258,8 +258,8 @@ def edited(run: Path, **changes: object) -> None:
     [
         (lambda run: (run / "manifest.json").unlink(), "manifest.json: no such file"),
         (lambda run: (run / "manifest.json").write_text('{"a'), "manifest.json: not JSON"),
-        (lambda run: (run / "manifest.json").write_text("[]"), "schema version None, expected 1"),
-        (lambda run: edited(run, schema_version=99), "schema version 99, expected 1"),
+        (lambda run: (run / "manifest.json").write_text("[]"), "schema version None, expected 2"),
+        (lambda run: edited(run, schema_version=99), "schema version 99, expected 2"),
         (lambda run: edited(run, files=None), "no list `files`"),
         (lambda run: edited(run, files=[{"path": 3}]), "expected path, sha256"),
         (
@@ -283,8 +283,8 @@ def test_a_spoilt_run_is_refused_in_one_line(tmp_path: Path, spoil: Any, message
 def test_a_shard_of_another_schema_version_is_refused(tmp_path: Path) -> None:
     publish(tmp_path, tasks(3), 1)
     path = tmp_path / "tasks" / "tasks-00000-of-00001.parquet"
-    table = pq.read_table(path).replace_schema_metadata({"regrow.schema_version": "2"})
+    table = pq.read_table(path).replace_schema_metadata({"regrow.schema_version": "1"})
     pq.write_table(table, path)
     write_manifest(tmp_path, [describe(tmp_path, f"tasks/{path.name}", num_rows=3)], config={})
-    with pytest.raises(ShardError, match="schema version 2, expected 1"):
+    with pytest.raises(ShardError, match="schema version 1, expected 2"):
         read_tasks(tmp_path)

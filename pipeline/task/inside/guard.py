@@ -1,0 +1,250 @@
+"""Raise an alarm when code of the tree does what cheats do, before it is done.
+
+An audit hook sees what the interpreter announces. Who does it is told by the frames: only files of
+the tree that a solver's patch can change count, and only when they do it themselves. What the
+standard library or a package does on their behalf (named tuples, loggers, warnings) does not, but
+for the few modules that such code is looked through.
+"""
+
+import os
+import sys
+import types
+from _thread import get_ident
+
+STANDARD = os.path.dirname(types.__file__)
+INSPECT = {os.path.join(STANDARD, "inspect.py")}
+WALK = INSPECT | {os.path.join(STANDARD, "traceback.py")}
+START = {os.path.join(STANDARD, name) for name in ("subprocess.py", "os.py")} | {"<frozen os>"}
+TRACE = {os.path.join(STANDARD, "threading.py")}
+FOREIGN = {os.path.join(STANDARD, "ctypes", name) for name in ("__init__.py", "util.py")}
+
+# Event: the alarm, and the files that are looked through.
+DIRECT = {
+    "sys._getframe": ("frames", WALK),
+    "sys._getframemodulename": ("frames", WALK),
+    "sys._current_frames": ("frames", WALK),
+    "sys._current_exceptions": ("frames", WALK),
+    "gc.get_objects": ("gc", frozenset()),
+    "gc.get_referrers": ("gc", frozenset()),
+    "gc.get_referents": ("gc", frozenset()),
+    "code.__new__": ("code", frozenset()),
+    "marshal.loads": ("code", frozenset()),
+    "sys.settrace": ("tracing", TRACE),
+    "sys.setprofile": ("tracing", TRACE),
+    "sys.addaudithook": ("tracing", frozenset()),
+    "sys.monitoring.register_callback": ("tracing", frozenset()),
+    "os.fork": ("process", START),
+    "os.forkpty": ("process", START),
+    "os.exec": ("process", START),
+    "os.posix_spawn": ("process", START),
+    "os.spawn": ("process", START),
+    "os.system": ("process", START),
+    "os.kill": ("process", START),
+    "os.killpg": ("process", START),
+    "signal.pthread_kill": ("process", START),
+    "subprocess.Popen": ("process", START),
+    "ctypes.dlopen": ("ctypes", FOREIGN),
+    "ctypes.dlsym": ("ctypes", FOREIGN),
+    "ctypes.dlsym/handle": ("ctypes", FOREIGN),
+    "ctypes.cdata": ("ctypes", FOREIGN),
+    "ctypes.addressof": ("ctypes", FOREIGN),
+    "ctypes.string_at": ("ctypes", FOREIGN),
+    "ctypes.wstring_at": ("ctypes", FOREIGN),
+    "ctypes.PyObj_FromPtr": ("ctypes", FOREIGN),
+}
+FRAME_ATTRIBUTES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "f_code"}
+# Below a process's folder of /proc: what its descriptors and its memory can be reached by.
+INNARDS = {"fd", "fdinfo", "map_files", "maps", "mem", "smaps"}
+RUNNER = {"pytest", "_pytest", "pluggy", "__main__"}
+# Asked all the time, the first from wherever an assert is that pytest rewrote; they hold no state.
+BUSY = {"_pytest.assertion.rewrite", "_pytest.nodes", "_pytest.outcomes", "_pytest.timing"}
+PLAIN = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+
+
+def install(emit, places, descriptor):
+    """Guard a tree from now on; return the Guard.
+
+    Args:
+        emit: function that writes a line to the results pipe.
+        places: tells whose a file is.
+        descriptor: of the results pipe.
+    """
+    guard = Guard(emit, places, descriptor)
+    sys.addaudithook(guard.hook())
+    return guard
+
+
+class Guard:
+    """Owns what has been said already: an alarm is raised once."""
+
+    def __init__(self, emit, places, descriptor):
+        self.emit = emit
+        self.places = places
+        self.descriptor = descriptor
+        self.said = set()
+        self.busy = set()  # threads that are in here: what they do is ours
+        self.codes = set()  # of test functions
+        self.classes = set()  # id() of test classes
+
+    def alarm(self, event, place):
+        if (event, place) not in self.said:
+            self.said.add((event, place))
+            self.emit("alarm", event=event, place=place)
+
+    def hook(self):
+        """Return the audit hook."""
+        rules = dict.fromkeys(DIRECT, self.act)
+        rules.update({"open": self.open, "os.link": self.open, "os.rename": self.open})
+        rules.update({"os.symlink": self.open, "os.listdir": self.list, "os.scandir": self.list})
+        rules.update({"object.__getattr__": self.get, "object.__setattr__": self.set})
+        rules["compile"] = self.compile
+        busy = self.busy
+
+        def audit(event, args):
+            rule = rules.get(event)
+            if rule is None or get_ident() in busy:
+                return
+            busy.add(get_ident())
+            try:
+                rule(event, args, sys._getframe(1))  # noqa: SLF001
+            except Exception:  # noqa: S110  an odd argument, which the suite shall meet itself
+                pass
+            finally:
+                busy.discard(get_ident())
+
+        return audit
+
+    # --- events
+
+    def act(self, event, args, frame):
+        alarm, through = DIRECT[event]
+        self.accuse(alarm, self.places.direct(frame, through))
+
+    def accuse(self, alarm, place):
+        if place is not None:
+            self.alarm(alarm, place)
+
+    def open(self, event, args, frame):
+        place = self.places.nearest(frame)
+        if place is None:
+            return
+        if isinstance(args[0], int):
+            if args[0] == self.descriptor:
+                self.alarm("descriptors", place)
+            return
+        path = os.path.realpath(os.fsdecode(args[0]))
+        if is_innards(path):
+            self.alarm("descriptors", place)
+        elif self.places.is_test_code(path):
+            self.alarm("reads-test", place)
+
+    def list(self, event, args, frame):
+        if isinstance(args[0], int) or args[0] is None:
+            return
+        if is_innards(os.path.realpath(os.fsdecode(args[0]))):
+            self.accuse("descriptors", self.places.nearest(frame))
+
+    def get(self, event, args, frame):
+        name = args[1]
+        if name in FRAME_ATTRIBUTES:
+            self.accuse("frames", self.places.direct(frame))
+        elif name == "__code__" and args[0].__code__ in self.codes:
+            self.accuse("reads-test", self.places.direct(frame, INSPECT))
+
+    def set(self, event, args, frame):
+        if args[1] == "__code__":
+            self.accuse("code", self.places.direct(frame))
+
+    def compile(self, event, args, frame):
+        name = args[1]
+        if isinstance(name, bytes):
+            name = os.fsdecode(name)
+        if isinstance(name, str) and self.places.of(name)[0] in {"trusted", "test"}:
+            self.accuse("code", self.places.direct(frame))
+
+    # --- modules
+
+    def hide_runner(self):
+        """Raise `runner` when the tree's source looks into pytest's modules, or into ours."""
+        from _pytest.assertion.rewrite import AssertionRewritingHook
+
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in RUNNER and name not in BUSY:
+                self.hide(module, "runner")
+        # Everybody finds this one in `sys.meta_path`, and with it all of pytest.
+        AssertionRewritingHook.config = self.hidden("config", "runner")
+        AssertionRewritingHook.session = self.hidden("session", "runner")
+
+    def hidden(self, name, event):
+        """Return a property that raises an alarm when the tree's source takes it."""
+
+        def get(owner):
+            self.accuse_caller(event, sys._getframe(1))  # noqa: SLF001
+            return vars(owner)[name]
+
+        def put(owner, value):
+            vars(owner)[name] = value
+
+        return property(get, put)
+
+    def hide_tests(self, items):
+        """Raise `reads-test` when the tree's source takes tests or data from test modules."""
+        self.codes.update(filter(None, map(code_of, items)))
+        self.classes.update(id(item.cls) for item in items if getattr(item, "cls", None))
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and self.places.of(path)[0] == "test":
+                self.hide(module, "reads-test", self.is_open)
+
+    def hide(self, module, event, is_open=None):
+        """Raise an alarm when the tree's source takes from a module what is not open to it."""
+        get = types.ModuleType.__getattribute__
+        accuse = self.accuse_caller
+
+        class Module(types.ModuleType):
+            def __getattribute__(self, name):
+                value = get(self, name)
+                if name[:2] != "__" or name == "__dict__":
+                    accuse(event, sys._getframe(1), is_open, value)  # noqa: SLF001
+                return value
+
+        if type(module) is types.ModuleType:
+            module.__class__ = Module
+
+    def accuse_caller(self, event, frame, is_open=None, value=None):
+        """Raise an alarm if the frame is the source's, unless the value is open to it."""
+        me = get_ident()
+        if me in self.busy:
+            return
+        self.busy.add(me)
+        try:
+            is_free = is_open is not None and is_open(value)
+            place = None if is_free else self.places.direct(frame, INSPECT)
+        finally:
+            self.busy.discard(me)
+        self.accuse(event, place)
+
+    def is_open(self, value):
+        """Tell whether a library may meet a value of a test module, as pickles look up classes."""
+        if not isinstance(value, PLAIN) or id(value) in self.classes:
+            return False
+        return getattr(value, "__code__", None) not in self.codes
+
+    def forget_lines(self):
+        """Forget the lines of test modules that a traceback has shown: to read them is to open."""
+        cache = getattr(sys.modules.get("linecache"), "cache", {})
+        for name in [name for name in cache if self.places.of(name)[0] == "test"]:
+            cache.pop(name, None)
+
+
+def is_innards(path):
+    parts = path.split("/")
+    return parts[1] == "proc" and not INNARDS.isdisjoint(parts)
+
+
+def code_of(item):
+    """Return the code of a test; None of one that is no function."""
+    function = getattr(item, "obj", None)
+    function = getattr(function, "__func__", function)
+    function = getattr(function, "__wrapped__", function)
+    return getattr(function, "__code__", None)

@@ -1,0 +1,94 @@
+"""Tell by the frames of a stack whose code acts: the tree's source, its tests, or somebody else."""
+
+import os
+import sys
+import types
+
+STANDARD = os.path.dirname(types.__file__)
+TRACEBACK = os.path.join(STANDARD, "traceback.py")
+# Its functions that look up lines for the frames they are given.
+TELLS = {"extract", "_extract_from_extended_frame_gen"}
+# Where the stack of a thread begins that somebody started on a function of the interpreter.
+THREADS = {
+    os.path.join(STANDARD, "threading.py"),
+    os.path.join(STANDARD, "concurrent", "futures", "thread.py"),
+}
+
+
+class Places:
+    """Tell whose a file is: `source`, `test`, `trusted` or `unknown`, with its path in the tree."""
+
+    def __init__(self, tree, tests):
+        self.tree = tree + "/"
+        self.tests = set(tests)
+        self.stems = {stem_of(path) for path in tests}
+        prefixes = {sys.prefix, sys.base_prefix, STANDARD, os.path.dirname(__file__)}
+        self.trusted = (*(prefix + "/" for prefix in prefixes), "<frozen ")
+        self.known = {}
+
+    def of(self, name):
+        """Classify the file name of a code object."""
+        found = self.known.get(name)
+        if found is None:
+            found = self.known[name] = self.classify(name)
+        return found
+
+    def classify(self, name):
+        if name.startswith("<"):
+            return ("trusted" if name.startswith(self.trusted) else "unknown", "")
+        path = os.path.normpath(os.path.join(self.tree, name))
+        if path.startswith(self.tree):
+            path = path[len(self.tree) :]
+            return ("test" if path in self.tests else "source", path)
+        return ("trusted" if path.startswith(self.trusted) else "unknown", "")
+
+    def is_test_code(self, path):
+        """Tell whether a real path is a test module, or the bytecode of one."""
+        prefix = sys.pycache_prefix
+        if prefix and path.startswith(prefix + "/"):
+            path = path[len(prefix) :]
+        return path.startswith(self.tree) and stem_of(path[len(self.tree) :]) in self.stems
+
+    def direct(self, frame, through=frozenset()):
+        """Return which file of the tree's source acts in a frame; None when none does.
+
+        Code without a file (`exec`, what a decorator generates) acts for who called it. A file
+        that is nowhere we know, and a thread that runs no file at all, have the empty name.
+        """
+        name, stray = "", None
+        while frame is not None:
+            name = frame.f_code.co_filename
+            kind, path = self.of(name)
+            if kind == "source":
+                return path
+            if kind == "unknown" and name.startswith("/"):
+                stray = ""
+            is_through = name in through or name in THREADS
+            if kind == "test" or (kind == "trusted" and not is_through):
+                return stray
+            frame = frame.f_back
+        return "" if name in THREADS else stray
+
+    def nearest(self, frame):
+        """Return the file of the tree's source that acts, by whatever libraries.
+
+        An exception that a test's own function raised may be told with its lines.
+        """
+        name = ""
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name == TRACEBACK and frame.f_code.co_name in TELLS:
+                return None
+            kind, path = self.of(name)
+            if kind == "source":
+                return path
+            if kind == "test":
+                return None
+            frame = frame.f_back
+        return "" if name in THREADS else None
+
+
+def stem_of(path):
+    """Return a path without the endings of its name: `a/b.cpython-311.pyc` is `a/b`."""
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + name.partition(".")[0]

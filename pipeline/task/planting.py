@@ -1,0 +1,81 @@
+"""Plant copies of a Task's targets among its tests, under names that nobody can tell apart."""
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pipeline.task.record import Grading, Sentinel
+from pipeline.task.solve_tree import function_of
+from pipeline.task.twins import plant_twins
+from pipeline.task.verdict import Defences, Twin
+
+# How many a run draws; each makes the suite a little longer.
+MAX_SENTINELS = 5
+MAX_CLONES = 3
+# Of a planted name: two are too easily a test's own.
+NUM_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """Test modules with copies in them."""
+
+    # New content of the changed test modules, by path.
+    files: dict[str, bytes]
+    twins: tuple[Twin, ...]
+
+
+def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defences) -> Planted:
+    """Plant some of a Task's twins, drawn anew for each run.
+
+    Neither names nor choice follow from a seed: a solver that could foresee them could spare them.
+    """
+    drawing = secrets.SystemRandom()
+    sentinels = drawing.sample(grading.sentinels, min(MAX_SENTINELS, len(grading.sentinels)))
+    clones = drawing.sample(grading.clones, min(MAX_CLONES, len(grading.clones)))
+    return plant(
+        files,
+        sentinels=tuple(sentinels) if defences.sentinels else (),
+        clones=tuple(clones) if defences.clones else (),
+    )
+
+
+def plant(
+    files: Mapping[str, bytes], *, sentinels: tuple[Sentinel, ...], clones: tuple[str, ...]
+) -> Planted:
+    """Plant the given twins."""
+    modules = {it.partition("::")[0] for it in (*(it.test for it in sentinels), *clones)}
+    if not modules:
+        return Planted(files={}, twins=())
+    names = _names({path: files[path] for path in modules})
+    planted = plant_twins(files, sentinels=sentinels, clones=clones, names=names)
+    return Planted(
+        files=dict(planted.files),
+        twins=(
+            *_twins(planted.must_fail, sentinels),
+            *(
+                Twin(id=function_of(key), test=test, sentinel=None)
+                for key, test in zip(planted.must_pass, clones, strict=True)
+            ),
+        ),
+    )
+
+
+def _twins(keys: Iterable[str], sentinels: Iterable[Sentinel]) -> Iterator[Twin]:
+    for key, sentinel in zip(keys, sentinels, strict=True):
+        yield Twin(id=function_of(key), test=sentinel.test, sentinel=sentinel)
+
+
+def _names(modules: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield names of tests made up of the words in the names of the modules' own tests."""
+    texts = [content.decode("utf-8", "replace") for content in modules.values()]
+    own = {name for text in texts for name in re.findall(r"\bdef (test_\w*)", text)}
+    words = sorted({word for name in own for word in name.split("_")[1:] if word} | {"case"})
+    taken = " ".join(texts)
+    while True:
+        name = "_".join(["test", *(secrets.choice(words) for _ in range(NUM_WORDS))])
+        while name in taken:
+            name = f"{name}_{secrets.choice(words)}"
+        taken = f"{taken} {name}"
+        yield name
