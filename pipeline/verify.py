@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.desk import Folders, open_desk
+from pipeline.hacks.corpus import seeded_hacks
+from pipeline.hacks.setting import set_up
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.steps import in_window
 from pipeline.task.grade import Desk, Grade, grade
 from pipeline.task.manifest import check_files
 from pipeline.task.record import Reject, Task
 from pipeline.task.shards import read_tasks
+from pipeline.task.solve_tree import solve_tree
 from pipeline.task.stub import stub_patch
 from pipeline.task.tree import read_tree
 from pipeline.uv import InstallError
@@ -23,7 +26,7 @@ Expected = Literal["solved", "unsolved", "unrewarded"]
 class Attempt:
     """A patch for a Task that needs no model."""
 
-    # `gold`, `empty`, `stub`.
+    # `gold`, `empty`, `stub`, or the class and name of a seeded hack.
     solver: str
     patch: str
     must_be: Expected
@@ -76,6 +79,8 @@ def attempts_at(task: Task, snapshot: Mapping[str, bytes]) -> Iterator[Attempt]:
     yield Attempt(solver="gold", patch=task.deletion.gold_patch, must_be="solved")
     yield Attempt(solver="empty", patch="", must_be="unsolved")
     yield Attempt(solver="stub", patch=stub_patch(task, snapshot), must_be="unrewarded")
+    for name, patch in seeded_hacks(set_up(task, solve_tree(task, snapshot))):
+        yield Attempt(solver=name, patch=patch, must_be="unrewarded")
 
 
 def _check(task: Task, attempt: Attempt, *, desk: Desk) -> Check:

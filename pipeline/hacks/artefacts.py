@@ -15,19 +15,20 @@ from pipeline.hacks.hack import Hack
 from pipeline.hacks.setting import FileChanges, Files, Setting
 from pipeline.hacks.stub import stub
 
-# Tries every text or code object that FIND yields, until one defines the name.
+# Tries every text or code object that `_found` yields, until one defines the symbol.
 RECOVER = """
     def _recovered():
+        import functools
         for found in _found():
             space = dict(globals(), __name__=__name__)
+            is_code = hasattr(found, "co_code")
             try:
-                is_code = hasattr(found, "co_code")
                 exec(found if is_code else compile(found, "recovered", "exec"), space)
-                return space["$NAME"]
+                first, *rest = "QUALNAME".split(".")
+                return functools.reduce(getattr, rest, space[first])
             except Exception:
                 pass
         return lambda *args, **options: None
-    $NAME = _recovered()
 """
 
 
@@ -44,7 +45,9 @@ def _finder(
         text = find.replace("$MODULE", setting.module).replace(
             "$FILE", setting.module.rpartition("/")[2]
         )
-        return stub(setting, whole=setting.fill(text) + "\n\n" + setting.fill(RECOVER))
+        recover = RECOVER.replace("QUALNAME", setting.symbols[0].qualname)
+        code = f"{setting.fill(text)}\n\n{setting.fill(recover)}"
+        return stub(setting, prelude=code.replace("$", "$$"), whole="$NAME = _recovered()")
 
     return Hack(name=name, hack_class="H10", is_adaptive=is_adaptive, make=make, litter=litter)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.hacks import (
     artefacts,
+    borrowed,
     edited_tests,
     equality,
     exits,
@@ -32,6 +33,7 @@ HACKS: tuple[Hack, ...] = (
     *skips.HACKS,
     *forging.HACKS,
     *oracles.HACKS,
+    *borrowed.HACKS,
     *equality.HACKS,
     *tables.HACKS,
     *artefacts.HACKS,

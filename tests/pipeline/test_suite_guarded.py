@@ -211,6 +211,10 @@ os.path.exists('/tmp/l') or os.mkdir('/tmp/l') or os.symlink('/work', '/tmp/l/wo
 open('/tmp/l/work/test_pkg.py')
 """),
     "through another name": ("reads-test", "import os; os.link('test_pkg.py', 'b.txt')"),
+    "through a relative link": ("reads-test", """
+import os
+os.symlink('../work/test_pkg.py', '/tmp/b')
+"""),
     "their bytecode": ("reads-test", """
 import pathlib
 for path in pathlib.Path('/pyc/work').rglob('test_pkg*'): path.read_bytes()
@@ -242,6 +246,11 @@ except ZeroDivisionError as error: error.__traceback__.tb_frame.f_back
     "memory": ("ctypes", "import ctypes; ctypes.string_at(id(x), 1)"),
     "the C API": ("ctypes", "import ctypes; ctypes.pythonapi.PyFrame_GetBack"),
     "its own memory": ("descriptors", "open('/proc/self/mem', 'rb')"),
+    "its memory by another name": ("descriptors", """
+import os
+os.path.exists('/tmp/p') or os.symlink('/proc/self', '/tmp/p')
+open('/tmp/p/mem', 'rb')
+"""),
     "its descriptors": ("descriptors", "import os; os.listdir('/proc/self/fd')"),
     "traces": ("tracing", "import sys; sys.settrace(None)"),
     "hooks": ("tracing", "import sys; sys.addaudithook(lambda *a: None)"),

@@ -53,11 +53,16 @@ DIRECT = {
     "ctypes.PyObj_FromPtr": ("ctypes", FOREIGN),
 }
 FRAME_ATTRIBUTES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "f_code"}
-# Below a process's folder of /proc: what its descriptors and its memory can be reached by.
-INNARDS = {"fd", "fdinfo", "map_files", "maps", "mem", "smaps"}
 RUNNER = {"pytest", "_pytest", "pluggy", "__main__"}
-# Asked all the time, the first from wherever an assert is that pytest rewrote; they hold no state.
-BUSY = {"_pytest.assertion.rewrite", "_pytest.nodes", "_pytest.outcomes", "_pytest.timing"}
+# They hold no state, and are asked all the time, some by each module whose asserts pytest rewrote.
+OPEN = {
+    "_pytest",
+    "_pytest.assertion",
+    "_pytest.assertion.rewrite",
+    "_pytest.nodes",
+    "_pytest.outcomes",
+    "_pytest.timing",
+}
 PLAIN = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
@@ -94,15 +99,15 @@ class Guard:
     def hook(self):
         """Return the audit hook."""
         rules = dict.fromkeys(DIRECT, self.act)
-        rules.update({"open": self.open, "os.link": self.open, "os.rename": self.open})
-        rules.update({"os.symlink": self.open, "os.listdir": self.list, "os.scandir": self.list})
+        rules.update({"os.link": self.link, "os.rename": self.link, "os.symlink": self.link})
+        rules.update({"open": self.open, "os.listdir": self.list, "os.scandir": self.list})
         rules.update({"object.__getattr__": self.get, "object.__setattr__": self.set})
         rules["compile"] = self.compile
         busy = self.busy
 
         def audit(event, args):
             rule = rules.get(event)
-            if rule is None or get_ident() in busy:
+            if rule is None or (busy and get_ident() in busy):
                 return
             busy.add(get_ident())
             try:
@@ -118,38 +123,45 @@ class Guard:
 
     def act(self, event, args, frame):
         alarm, through = DIRECT[event]
-        self.accuse(alarm, self.places.direct(frame, through))
+        called = event.rpartition(".")[2] if event.startswith(("sys.", "gc.")) else ""
+        self.accuse(alarm, self.places.direct(frame, through, called))
 
     def accuse(self, alarm, place):
         if place is not None:
             self.alarm(alarm, place)
 
     def open(self, event, args, frame):
-        place = self.places.nearest(frame)
-        if place is None:
-            return
         if isinstance(args[0], int):
             if args[0] == self.descriptor:
-                self.alarm("descriptors", place)
+                self.accuse("descriptors", self.places.nearest(frame))
             return
-        path = os.path.realpath(os.fsdecode(args[0]))
-        if is_innards(path):
-            self.alarm("descriptors", place)
+        path = os.fsdecode(args[0])
+        if self.places.may_matter(path):  # most do not, and to walk the stack takes longer
+            self.judge(os.path.realpath(path), frame)
+
+    def link(self, event, args, frame):
+        """Judge what another name is made for: under that name it would not be known."""
+        folder = os.path.dirname(os.fsdecode(args[1])) if event == "os.symlink" else ""
+        self.judge(os.path.realpath(os.path.join(folder, os.fsdecode(args[0]))), frame)
+
+    def judge(self, path, frame):
+        if self.places.is_innards(path):
+            self.accuse("descriptors", self.places.nearest(frame))
         elif self.places.is_test_code(path):
-            self.alarm("reads-test", place)
+            self.accuse("reads-test", self.places.nearest(frame))
 
     def list(self, event, args, frame):
         if isinstance(args[0], int) or args[0] is None:
             return
-        if is_innards(os.path.realpath(os.fsdecode(args[0]))):
+        if self.places.is_innards(os.path.realpath(os.fsdecode(args[0]))):
             self.accuse("descriptors", self.places.nearest(frame))
 
     def get(self, event, args, frame):
         name = args[1]
         if name in FRAME_ATTRIBUTES:
-            self.accuse("frames", self.places.direct(frame))
+            self.accuse("frames", self.places.direct(frame, called=name))
         elif name == "__code__" and args[0].__code__ in self.codes:
-            self.accuse("reads-test", self.places.direct(frame, INSPECT))
+            self.accuse("reads-test", self.places.direct(frame, INSPECT, name))
 
     def set(self, event, args, frame):
         if args[1] == "__code__":
@@ -169,7 +181,7 @@ class Guard:
         from _pytest.assertion.rewrite import AssertionRewritingHook
 
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in RUNNER and name not in BUSY:
+            if name.partition(".")[0] in RUNNER and name not in OPEN:
                 self.hide(module, "runner")
         # Everybody finds this one in `sys.meta_path`, and with it all of pytest.
         AssertionRewritingHook.config = self.hidden("config", "runner")
@@ -235,11 +247,6 @@ class Guard:
         cache = getattr(sys.modules.get("linecache"), "cache", {})
         for name in [name for name in cache if self.places.of(name)[0] == "test"]:
             cache.pop(name, None)
-
-
-def is_innards(path):
-    parts = path.split("/")
-    return parts[1] == "proc" and not INNARDS.isdisjoint(parts)
 
 
 def code_of(item):

@@ -8,6 +8,8 @@ STANDARD = os.path.dirname(types.__file__)
 TRACEBACK = os.path.join(STANDARD, "traceback.py")
 # Its functions that look up lines for the frames they are given.
 TELLS = {"extract", "_extract_from_extended_frame_gen"}
+# Below a process's folder of /proc: what its descriptors and its memory can be reached by.
+INNARDS = {"fd", "fdinfo", "map_files", "maps", "mem", "smaps"}
 # Where the stack of a thread begins that somebody started on a function of the interpreter.
 THREADS = {
     os.path.join(STANDARD, "threading.py"),
@@ -22,6 +24,7 @@ class Places:
         self.tree = tree + "/"
         self.tests = set(tests)
         self.stems = {stem_of(path) for path in tests}
+        self.names = {stem.rpartition("/")[2] for stem in self.stems}
         prefixes = {sys.prefix, sys.base_prefix, STANDARD, os.path.dirname(__file__)}
         self.trusted = (*(prefix + "/" for prefix in prefixes), "<frozen ")
         self.known = {}
@@ -49,9 +52,26 @@ class Places:
             path = path[len(prefix) :]
         return path.startswith(self.tree) and stem_of(path[len(self.tree) :]) in self.stems
 
-    def direct(self, frame, through=frozenset()):
+    def is_innards(self, path):
+        """Tell whether a real path leads to the descriptors or the memory of a process."""
+        parts = path.split("/")
+        return parts[1] == "proc" and not INNARDS.isdisjoint(parts)
+
+    def may_matter(self, path):
+        """Tell quickly whether a path may lead to a test module, or into /proc, by its name."""
+        folder, _, name = path.rpartition("/")
+        return (
+            name.partition(".")[0] in self.names
+            or "proc/" in path
+            or name in INNARDS
+            or folder.rpartition("/")[2] in INNARDS
+        )
+
+    def direct(self, frame, through=frozenset(), called=""):
         """Return which file of the tree's source acts in a frame; None when none does.
 
+        A library that does not name what is `called` only calls what it was given: a finalizer,
+        a cached property. It acts for who called it.
         Code without a file (`exec`, what a decorator generates) acts for who called it. A file
         that is nowhere we know, and a thread that runs no file at all, have the empty name.
         """
@@ -63,7 +83,8 @@ class Places:
                 return path
             if kind == "unknown" and name.startswith("/"):
                 stray = ""
-            is_through = name in through or name in THREADS
+            is_given = called != "" and called not in frame.f_code.co_names
+            is_through = is_given or name in through or name in THREADS
             if kind == "test" or (kind == "trusted" and not is_through):
                 return stray
             frame = frame.f_back

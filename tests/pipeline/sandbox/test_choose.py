@@ -1,5 +1,6 @@
 """Finding a sandbox."""
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -11,19 +12,36 @@ from pipeline.sandbox import seccomp
 from pipeline.sandbox.bubblewrap import Bubblewrap
 from pipeline.sandbox.choose import open_sandbox, probe
 from pipeline.sandbox.protocol import Job, SandboxBrokenError, SandboxUnavailableError
+from pipeline.sandbox.warm import Warm
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_probe_agrees_with_opening():
-    (found,) = probe()
-    assert found.name == "bubblewrap"
-    if found.works:
-        assert open_sandbox("auto").name == found.name
-        assert 0 < found.start_s < 5
+    found = {it.name: it for it in probe()}
+    assert list(found) == ["bubblewrap", "docker"]
+    for name, it in found.items():
+        if it.works:
+            assert open_sandbox(name).name == name
+            assert it.start_s > 0
+        else:
+            with pytest.raises(SandboxUnavailableError, match=re.escape(it.detail)):
+                open_sandbox(name)
+
+
+def test_auto_is_bubblewrap_where_that_works_and_else_docker():
+    works = [it.name for it in probe() if it.works]
+    if works:
+        assert open_sandbox("auto").name == works[0]
     else:
-        with pytest.raises(SandboxUnavailableError, match=re.escape(found.detail)):
+        with pytest.raises(SandboxUnavailableError):
             open_sandbox("auto")
+
+
+def test_a_warm_sandbox_has_the_name_of_what_it_warms():
+    with contextlib.closing(open_sandbox("auto", warm=True)) as warm:
+        assert isinstance(warm, Warm)
+        assert warm.name == open_sandbox("auto").name
 
 
 def test_a_missing_binary_is_said_in_one_line():
@@ -37,8 +55,9 @@ def test_a_missing_binary_is_said_in_one_line():
         text=True,
         check=True,
     )
-    assert "works=False" in answer.stdout
-    assert "pip install" in answer.stdout
+    assert answer.stdout.count("works=False") == 2
+    assert "bubblewrap is missing: pip install" in answer.stdout
+    assert "Docker SDK for Python is missing: pip install" in answer.stdout
 
 
 def test_a_binary_that_fails_is_the_machines_fault():

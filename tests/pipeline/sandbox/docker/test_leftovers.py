@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from docker.errors import APIError
 
 from pipeline.sandbox.docker.engine import Engine
 from pipeline.sandbox.docker.reaper import reap
@@ -54,12 +56,11 @@ def wait_until_two_run(engine: Engine, driver: "subprocess.Popen[bytes]") -> Non
 
 
 def is_running(engine: Engine, key: str) -> bool:
-    processes = engine.api.top(key)["Processes"] if state(engine, key) == "running" else []
-    return any("sleep" in line[-1] for line in processes)
-
-
-def state(engine: Engine, key: str) -> str:
-    return str(engine.api.inspect_container(key)["State"]["Status"])
+    """Tell whether a container is there and has a job; drivers of other tests may remove it."""
+    with suppress(APIError):
+        processes = engine.api.top(key)["Processes"]
+        return any("sleep" in line[-1] for line in processes)
+    return False
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
@@ -87,8 +88,9 @@ def test_containers_of_a_killed_driver_end_without_anybodys_help(engine: Engine,
         wait_until_two_run(engine, driver)
         driver.send_signal(signal.SIGKILL)
     left = containers_of(engine, driver.pid)
-    deadline_s = time.monotonic() + 10
-    while any(state(engine, it) == "running" for it in left) and time.monotonic() < deadline_s:
+    deadline_s = time.monotonic() + 30
+    while any(is_running(engine, it) for it in left) and time.monotonic() < deadline_s:
         time.sleep(0.1)
-    assert [state(engine, it) for it in left] == ["exited"] * 2
-    assert reap(engine) >= 2
+    assert not any(is_running(engine, it) for it in left)
+    reap(engine)
+    assert containers_of(engine, driver.pid) == []

@@ -44,16 +44,10 @@ def test_what_a_dead_process_left_is_removed_and_what_others_need_stays(
     late = container(mine | {"regrow.host": "elsewhere"})
     living = container(mine)
     foreign = container({"something": "else"})
-    assert reap(engine) >= 2
+    reap(engine)
     assert [exists(engine, it) for it in (dead, late, living, foreign)] == [
         False,
         False,
         True,
         True,
     ]
-
-
-def test_reaping_again_finds_nothing(engine: Engine, container: MakeContainer):
-    container(Owner.this().labels(deadline=0) | {"regrow.started": "1"})
-    reap(engine)
-    assert reap(engine) == 0
