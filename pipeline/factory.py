@@ -62,7 +62,7 @@ class Factory:
 
     def __init__(self, settings: Settings, *, sandbox: Sandbox | None = None) -> None:
         self.settings = settings
-        self.sandbox = sandbox or open_sandbox(settings.sandbox)
+        self.sandbox = sandbox or open_sandbox(settings.sandbox, warm=True)
         self.done = DoneStore(settings.out / "done")
         # Key of each unit that the machine failed, with a line on how.
         self.failures: dict[str, str] = {}
@@ -83,8 +83,10 @@ class Factory:
     def prepare_key(self, repo: Repo) -> str:
         """Return the key of a Repo's `prepare` record: everything that decides it."""
         if repo not in self._prepare_keys:
-            options = (self.settings.seed, self.settings.max_tasks, self.settings.agent)
-            stamp = _stamp(repo, base=self.settings.manifest_folder)
+            settings = self.settings
+            # With Docker a Task has images.
+            options = (settings.seed, settings.max_tasks, settings.agent, self.sandbox.name)
+            stamp = _stamp(repo, base=settings.manifest_folder)
             key = content_id("prepare", code_digest(), tool_versions(), repo, stamp, *options)
             self._prepare_keys[repo] = key
         return self._prepare_keys[repo]

@@ -83,9 +83,12 @@ def generate(
         )
         with _claimed(settings):
             factory = shared_factory(settings)
-            run = _runner(runner)
-            _work(lambda: run(repos, settings), repos=repos, factory=factory)
-            outcome = _finalise(repos, factory)
+            try:
+                run = _runner(runner)
+                _work(lambda: run(repos, settings), repos=repos, factory=factory)
+                outcome = _finalise(repos, factory)
+            finally:
+                factory.stop()
     _report(outcome, settings, as_json=json)
 
 

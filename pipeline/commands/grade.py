@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cache import cache_folder
-from pipeline.commands.interrupt import stop_on_signal
+from pipeline.commands.interrupt import stoppable_sandbox
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -23,7 +23,7 @@ from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders, open_desk
 from pipeline.index import package_index
-from pipeline.sandbox.choose import SandboxName, open_sandbox
+from pipeline.sandbox.choose import SandboxName
 from pipeline.task.grade import Grade
 from pipeline.task.grade import grade as grade_patch
 from pipeline.task.receipt import Receipt, difference, read_receipt, write_receipt
@@ -93,12 +93,13 @@ def _find(run: Path, prefix: str | None) -> Task:
 
 
 def _graded(task: Task, patch: str, *, run: Path, sandbox: SandboxName) -> Grade:
-    with own_scratch(cache_folder() / "scratch") as scratch:
+    with (
+        own_scratch(cache_folder() / "scratch") as scratch,
+        stoppable_sandbox(sandbox, message="stopped; nothing was graded") as box,
+    ):
         folders = Folders(
             run=run.absolute(), cache=cache_folder(), index=package_index(), scratch=scratch
         )
-        box = open_sandbox(sandbox)
-        stop_on_signal(box.stop, message="stopped; nothing was graded")
         desk = open_desk(
             task.snapshot,
             task.environment,

@@ -4,17 +4,34 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.text import Text
 
 from pipeline.commands.say import ERR, INTERRUPTED
+from pipeline.sandbox.choose import SandboxName, open_sandbox
+from pipeline.sandbox.protocol import Sandbox
 
 # What stops on its own has this long, then it is killed.
 GRACE_S = 3.0
 # A terminal that takes no more text does not hold up the end for longer.
 SAY_S = 1.0
+
+
+@contextlib.contextmanager
+def stoppable_sandbox(name: SandboxName, *, message: str) -> Iterator[Sandbox]:
+    """Give a sandbox that a signal stops, for the time of a block; leave nothing of it.
+
+    Raises:
+        SandboxUnavailableError: it does not work here.
+    """
+    sandbox = open_sandbox(name, warm=True)
+    stop_on_signal(sandbox.stop, message=message)
+    try:
+        yield sandbox
+    finally:
+        sandbox.stop()
 
 
 def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event:

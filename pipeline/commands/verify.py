@@ -10,15 +10,17 @@ import typer
 from rich.progress import track
 
 from pipeline.cache import cache_folder
-from pipeline.commands.interrupt import stop_on_signal
+from pipeline.commands.interrupt import stoppable_sandbox
 from pipeline.commands.say import ERR, OUT, existing_run, one_line, one_line_errors, print_json
 from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders
 from pipeline.index import package_index
-from pipeline.sandbox.choose import SandboxName, open_sandbox
+from pipeline.sandbox.choose import SandboxName
 from pipeline.task.shards import index_tasks
 from pipeline.verify import Check, verify_run
+
+STOPPED = "stopped; nothing is kept of a verification"
 
 
 def verify(
@@ -40,10 +42,9 @@ def verify(
             scratch=scratch,
         )
         num_tasks = len(index_tasks(folders.run))
-        box = open_sandbox(sandbox)
-        stop_on_signal(box.stop, message="stopped; nothing is kept of a verification")
-        found = verify_run(folders, sandbox=box, jobs=jobs or len(os.sched_getaffinity(0)))
-        by_task = list(track(found, "grading", total=num_tasks, console=ERR))
+        with stoppable_sandbox(sandbox, message=STOPPED) as box:
+            found = verify_run(folders, sandbox=box, jobs=jobs or len(os.sched_getaffinity(0)))
+            by_task = list(track(found, "grading", total=num_tasks, console=ERR))
     checks = [check for checks in by_task for check in checks]
     wrong = [check for check in checks if not check.is_right]
     if json:
