@@ -47,7 +47,7 @@ def test_the_patch_of_a_folder_names_what_no_text_can_hold():
         odd={"link": "120000 a.py", "old": "120000 a.py"},
     )
     after = WorkTree(
-        files={"a.py": b"2\n", "new.py": b"3\n", "pic": b"\xfe", "caf\udce9\n": b"x\n"},
+        files={"a.py": b"2\n", "new.py": b"3\n", "pic": b"\xfe", "mus\udce9\n": b"x\n"},
         odd={"link": "120000 a.py", "other": "120000 /etc", "was.py": "120000 a.py", "p": "010000"},
     )
     read = read_patch(before.files, patch_between(before, after))
@@ -55,7 +55,7 @@ def test_the_patch_of_a_folder_names_what_no_text_can_hold():
         "a.py": b"2\n",
         "gone.py": None,
         "new.py": b"3\n",
-        "caf\udce9\n": b"x\n",
+        "mus\udce9\n": b"x\n",
     }
     assert read.oddities == {
         "other": "is a symbolic link",
