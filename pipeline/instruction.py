@@ -8,7 +8,7 @@ import jinja2
 
 from pipeline.feature import name_group
 from pipeline.language.python.describe import Description, Signature
-from pipeline.task.record import Evidence, Feature, Instruction, Reject, SymbolKind
+from pipeline.task.record import Evidence, Feature, Grading, Instruction, Reject, SymbolKind
 
 TEMPLATES = Path(__file__).parent.parent / "task_templates"
 SUFFIX = ".md.j2"
@@ -26,8 +26,8 @@ class Facts:
     repo: str
     feature: Feature
     evidence: Evidence
-    # Target ids that a solver is not shown.
-    hidden: tuple[str, ...]
+    # What of the targets a solver is not shown.
+    grading: Grading
     description: Description
     # Lines of the deleted code that are neither signature nor docstring.
     body_lines: tuple[str, ...]
@@ -75,7 +75,7 @@ def _render(style: str, facts: Facts) -> str:
     )
     described = facts.description
     seed = facts.feature.symbols[0]
-    shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.hidden]
+    shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.grading.hidden]
     text = environment.get_template(f"{style}{SUFFIX}").render(
         repo=facts.repo,
         kind=seed.kind,
@@ -93,7 +93,7 @@ def _render(style: str, facts: Facts) -> str:
         exports=facts.exports,
         tests=shown[:MAX_TESTS],
         num_tests=len(shown),
-        num_hidden=len(facts.hidden),
+        has_hidden=bool(facts.grading.hidden or facts.grading.shortened),
         group=name_group(shown),
         symptoms=facts.symptoms[:MAX_SYMPTOMS],
     )

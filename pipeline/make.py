@@ -117,7 +117,7 @@ def make_task(
         evidence.fail_to_pass, baseline=prepared.baseline, desk=desk, seed=seed, task_id=task_id
     )
     facts = collect_facts(
-        prepared, feature, plan=plan, evidence=evidence, hidden=grading.hidden, library=library
+        prepared, feature, plan=plan, evidence=evidence, grading=grading, library=library
     )
     task = describe_task(prepared, facts, deleted=deleted, grading=grading, seed=seed)
     if isinstance(task, Reject):
@@ -191,19 +191,19 @@ def collect_facts(
     *,
     plan: Plan,
     evidence: Evidence,
-    hidden: tuple[str, ...],
+    grading: Grading,
     library: Library,
 ) -> Facts:
     """Gather what the wordings may draw on, and the code that they may not repeat."""
     seed = feature.symbols[0]
     definition = library.index.definitions[seed.path, seed.qualname]
-    shown = (target for target in evidence.fail_to_pass if target.id not in hidden)
+    shown = (target for target in evidence.fail_to_pass if target.id not in grading.hidden)
     symptoms = Counter(target.symptom for target in shown if target.symptom)
     return Facts(
         repo=prepared.repo.name,
         feature=feature,
         evidence=evidence,
-        hidden=hidden,
+        grading=grading,
         description=describe(
             definition,
             library.sources[seed.path],

@@ -62,13 +62,17 @@ def validate(
 def prove_task(task: Task, *, desk: Desk) -> Reject | None:
     """Return why a Task is none, although its Deletion is proven: None when it is one.
 
-    A Task is solved by its gold patch, by the grader that will judge every other one. It is not
-    by a stub. What a solver is shown fails without a solution and passes with the gold patch.
+    A part of what decides is not shown to a solver. A Task is solved by its gold patch, by the
+    grader that will judge every other one. It is not by a stub. What a solver is shown fails
+    without a solution and passes with the gold patch.
 
     Raises:
         SandboxStoppedError, SandboxBrokenError: nothing was learnt.
     """
     snapshot = read_tree(desk.tree)
+    if not (task.grading.hidden or task.grading.shortened):
+        detail = "its tests can be neither hidden nor shortened: a table of what they ask solves it"
+        return Reject(stage="validation", reason="nothing_to_hide", detail=detail)
     shown = solve_tree(task, snapshot)
     visible = tuple(it.id for it in task.evidence.fail_to_pass if it.id not in task.grading.hidden)
     passing = partial(_passing, snapshot=snapshot, task=task, desk=desk)

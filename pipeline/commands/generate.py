@@ -25,6 +25,7 @@ from pipeline.commands.say import (
     one_line_errors,
     print_json,
 )
+from pipeline.commands.scratch import temporaries_in
 from pipeline.commands.tables import funnel_json, funnel_table
 from pipeline.config import AgentName, RunnerName, Settings
 from pipeline.factory import Factory, shared_factory
@@ -112,7 +113,8 @@ def _claimed(settings: Settings) -> Iterator[None]:
         scratch = settings.folders.scratch
         shutil.rmtree(scratch, ignore_errors=True)
         try:
-            yield
+            with temporaries_in(scratch / "temporary"):
+                yield
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -134,7 +136,7 @@ def _run_plainly(repos: Sequence[Repo], settings: Settings) -> None:
 
 def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -> None:
     """Run in a thread, so that this one can draw and be interrupted; end when stopped."""
-    stopped = stop_on_signal(factory.stop, message=STOPPED)
+    stopped = stop_on_signal(lambda: _stop(factory), message=STOPPED)
     failures: list[BaseException] = []
 
     def target() -> None:
@@ -151,6 +153,12 @@ def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -
         end(STOPPED, code=INTERRUPTED)
     if failures and not isinstance(failures[0], SandboxStoppedError):
         raise failures[0]
+
+
+def _stop(factory: Factory) -> None:
+    # Beam would say of each unit at work where it was stopped.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    factory.stop()
 
 
 def _draw(worker: threading.Thread, tally: Tally) -> None:

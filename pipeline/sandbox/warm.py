@@ -95,7 +95,7 @@ class Warm:
         reply = worker.run(job)
         self._release(worker, reply)
         # The back end says that it is stopped, when it is.
-        if reply is None or not reply.was_told or self._is_stopped:
+        if reply is None or reply.doubts or not reply.was_told or self._is_stopped:
             return self._inner.run(job)
         return reply.finished
 

@@ -48,7 +48,12 @@ class Expectation:
 
 def expectations(function: Function) -> list[Expectation]:
     """Return the expectations of a function, without those of functions inside, in order."""
-    return [found for statement in function.body for found in _within(statement)]
+    return [found for statement in function.body for found in expectations_of(statement)]
+
+
+def expectations_of(statement: ast.stmt) -> list[Expectation]:
+    """Return the expectations of one statement of a function, in order."""
+    return list(_within(statement))
 
 
 def _within(node: ast.AST) -> Iterator[Expectation]:

@@ -135,7 +135,7 @@ def _graded_tree(
     if not defences.restore_tests:
         return work
     tree = restore_tests(snapshot, work)
-    return tree if defences.hidden else hide_tests(tree, task.grading.hidden)
+    return tree if defences.hidden else hide_tests(tree, task.grading)
 
 
 def _plantable(

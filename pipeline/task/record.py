@@ -315,8 +315,11 @@ class Grading:
     plugins: tuple[str, ...]
     # Alarms that the Snapshot's own suite raises: `event path`.
     alarms: tuple[str, ...]
-    # Targets that a solver is not shown, by id; all ids of a test function or none.
+    # Targets that a solver is not shown, by id: of test functions that are taken out of their
+    # modules, and of parameters that are taken out of `shortened` ones.
     hidden: tuple[str, ...]
+    # Targets without parameters that a solver is shown the first half of.
+    shortened: tuple[str, ...]
     # Twins that fail on the Snapshot; a run draws from them and gives them random names.
     sentinels: tuple[Sentinel, ...]
     # Targets without parameters whose copies under other names pass on the Snapshot.
@@ -462,6 +465,7 @@ REASONS: dict[str, frozenset[str]] = {
         "not_restored",
         "not_solvable",
         "stub_solves",
+        "nothing_to_hide",
         "unprotected_target",
         "wall",
         "cpu",

@@ -1,7 +1,7 @@
 """Show a solver the ablated source with the Snapshot's tests, but for those kept hidden."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,18 +15,19 @@ from pipeline.task.python_text import (
     parse,
     split_lines,
 )
-from pipeline.task.record import Deletion, Task, content_id
+from pipeline.task.record import Deletion, Grading, Task, content_id
+from pipeline.task.shorten import shorten
 from pipeline.task.tree import apply_changes
 
-# With fewer test functions none is hidden; else one in this many.
-MIN_FUNCTIONS = 3
+# With fewer test functions none is hidden; else one in this many, at least one.
+MIN_FUNCTIONS = 2
 SHOWN_TO_HIDDEN = 4
 
 
 def solve_tree(task: Task, snapshot: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files that a solver starts from; patches are diffs against them."""
     tree = restore_tests(snapshot, ablated_tree(task.deletion, snapshot))
-    return hide_tests(tree, task.grading.hidden)
+    return hide_tests(tree, task.grading)
 
 
 def ablated_tree(deletion: Deletion, snapshot: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -40,14 +41,44 @@ def restore_tests(snapshot: Mapping[str, bytes], work: Mapping[str, bytes]) -> d
     return tests | {path: content for path, content in work.items() if not is_protected(path)}
 
 
-def hide_tests(tree: Mapping[str, bytes], hidden: Sequence[str]) -> dict[str, bytes]:
-    """Return a tree without some test functions, named by any of their ids."""
-    functions = list(dict.fromkeys(map(function_of, hidden)))
-    shown = dict(tree)
-    for path in dict.fromkeys(name.split("::")[0] for name in functions):
-        names = [name.split("::")[1:] for name in functions if name.split("::")[0] == path]
-        shown[path] = _without(tree[path], names)
+def hide_tests(tree: Mapping[str, bytes], grading: Grading) -> dict[str, bytes]:
+    """Return a tree without the tests that a solver is not shown."""
+    shown = shorten_tests(tree, grading.shortened)
+    functions = dict.fromkeys(map(function_of, grading.hidden))
+    gone = [name for name in functions if name not in grading.shortened]
+    for path in dict.fromkeys(name.split("::")[0] for name in gone):
+        names = [name.split("::")[1:] for name in gone if name.split("::")[0] == path]
+        shown[path] = _without(shown[path], names)
     return shown
+
+
+def shorten_tests(tree: Mapping[str, bytes], functions: Iterable[str]) -> dict[str, bytes]:
+    """Return a tree with some test functions cut short, which can be."""
+    shown = dict(tree)
+    for path, *names in (function.split("::") for function in functions):
+        shorter = shorten(shown[path], names)
+        assert shorter is not None, (path, names)
+        shown[path] = shorter
+    return shown
+
+
+def choose_shortened(
+    targets: Sequence[str], snapshot: Mapping[str, bytes], *, seed: int, task_id: str
+) -> tuple[str, ...]:
+    """Choose the test functions to show the first half of, where none can be hidden whole.
+
+    One in four functions is drawn, at least one; only functions that can be cut.
+    """
+    functions = list(dict.fromkeys(map(function_of, targets)))
+    drawn = sorted(functions, key=lambda name: content_id(seed, task_id, name))
+    cuttable = (name for name in drawn if _is_cuttable(name, snapshot))
+    return tuple(islice(cuttable, max(1, len(functions) // SHOWN_TO_HIDDEN)))
+
+
+def _is_cuttable(function: str, snapshot: Mapping[str, bytes]) -> bool:
+    path, *names = function.split("::")
+    is_module = path in snapshot and path.endswith(".py") and bool(is_protected(path))
+    return is_module and bool(names) and shorten(snapshot[path], names) is not None
 
 
 def choose_hidden(
@@ -55,7 +86,7 @@ def choose_hidden(
 ) -> tuple[str, ...]:
     """Choose target tests that a solver is not shown, all ids of a function together.
 
-    One in four functions is drawn, at least one of three or more; only functions that can be taken
+    One in four functions is drawn, at least one of two or more; only functions that can be taken
     out of their modules without a trace.
     """
     functions = list(dict.fromkeys(map(function_of, targets)))

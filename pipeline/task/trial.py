@@ -7,9 +7,14 @@ from pipeline.task.changed import Desk, changed_suite
 from pipeline.task.patch import is_protected
 from pipeline.task.planting import Planted, plant
 from pipeline.task.record import Baseline, FailToPass, Grading, Sentinel, content_id
-from pipeline.task.solve_tree import choose_hidden, function_of
+from pipeline.task.solve_tree import (
+    choose_hidden,
+    choose_shortened,
+    function_of,
+    shorten_tests,
+)
 from pipeline.task.suite import SuiteRequest, SuiteRun
-from pipeline.task.tree import read_tree
+from pipeline.task.tree import changes_between, read_tree
 from pipeline.task.twins import find_sentinels
 from pipeline.task.verdict import is_failing, outcomes_by_function
 
@@ -45,10 +50,12 @@ def measure_grading(
         for twin in planted.twins
         if twin.sentinel is None and set(outcomes.get(twin.id, ())) == {"passed"}
     ]
+    withheld = _withhold(ids, snapshot, baseline, desk=desk, draw=(seed, task_id))
     return Grading(
         plugins=baseline.plugins,
         alarms=baseline.alarms,
-        hidden=choose_hidden(ids, snapshot, seed=seed, task_id=task_id),
+        hidden=withheld.hidden,
+        shortened=withheld.shortened,
         # Where a faithful copy fails, a wrong one proves nothing.
         sentinels=tuple(
             twin.sentinel
@@ -59,6 +66,41 @@ def measure_grading(
         ),
         clones=tuple(clones[:MAX_CLONES]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Withheld:
+    """What a solver is not shown; see `Grading`."""
+
+    hidden: tuple[str, ...] = ()
+    shortened: tuple[str, ...] = ()
+
+
+def _withhold(
+    ids: Sequence[str],
+    snapshot: Mapping[str, bytes],
+    baseline: Baseline,
+    *,
+    desk: Desk,
+    draw: tuple[int, str],
+) -> _Withheld:
+    """Choose whole test functions; where there is none, parts of some."""
+    seed, task_id = draw
+    hidden = choose_hidden(ids, snapshot, seed=seed, task_id=task_id)
+    if hidden:
+        return _Withheld(hidden=hidden)
+    shortened = choose_shortened(ids, snapshot, seed=seed, task_id=task_id)
+    if not shortened:
+        return _Withheld()
+    request = SuiteRequest(ids=shortened, plugins=baseline.plugins, collect_only=True)
+    shown = shorten_tests(snapshot, shortened)
+    with changed_suite(desk, changes_between(snapshot, shown)) as run_changed:
+        collected = frozenset(run_changed(request).collected)
+    mine = [key for key in ids if function_of(key) in shortened]
+    # What is shown must be among the targets, under the same ids.
+    if not collected or not collected.issubset(mine):
+        return _Withheld()
+    return _Withheld(hidden=tuple(key for key in mine if key not in collected), shortened=shortened)
 
 
 def _candidates(

@@ -12,7 +12,7 @@ from pipeline.language.python.seams import Plan
 from pipeline.make import collect_facts, open_library, plan_feature
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
-from pipeline.task.record import Evidence, FailToPass, Instruction, Reject, Symbol
+from pipeline.task.record import Evidence, FailToPass, Grading, Instruction, Reject, Symbol
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "instruction"
 
@@ -26,6 +26,10 @@ SYMPTOMS = {
     "method": "AttributeError: 'Shelf' object has no attribute 'find'",
     "class": "NameError: name 'Label' is not defined",
 }
+
+
+# Everything is shown.
+OPEN = Grading(plugins=(), alarms=(), hidden=(), shortened=(), sentinels=(), clones=())
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def facts_of(prepared: Prepared, pantry_desk: Desk) -> Callable[[str], Facts]:
         plan = plan_feature(feature, library)
         assert isinstance(plan, Plan), plan
         return collect_facts(
-            prepared, feature, plan=plan, evidence=evidence, hidden=(), library=library
+            prepared, feature, plan=plan, evidence=evidence, grading=OPEN, library=library
         )
 
     return make
@@ -102,10 +106,10 @@ def test_many_tests_are_counted_and_not_all_named(facts_of: Callable[[str], Fact
 def test_hidden_tests_are_told_of_and_never_named(facts_of: Callable[[str], Facts]):
     facts = facts_of("function")
     ids = [it.id for it in facts.evidence.fail_to_pass]
-    for instruction in written(replace(facts, hidden=(ids[-1],))):
+    for instruction in written(replace(facts, grading=replace(OPEN, hidden=(ids[-1],)))):
         assert ids[-1] not in instruction.text
         assert all(key in instruction.text for key in ids[:-1])
-        assert "Further tests of the same behaviour, which are not shown" in instruction.text
+        assert "Further checks of the same behaviour, which are not shown" in instruction.text
     for instruction in written(facts):
         assert "not shown" not in instruction.text
 

@@ -17,6 +17,7 @@ from typing import IO
 from pipeline.sandbox import view
 from pipeline.sandbox.docker import layers
 from pipeline.sandbox.docker.engine import Engine
+from pipeline.sandbox.docker.state import state_folder
 from pipeline.sandbox.protocol import Mount, SandboxBrokenError
 
 REPOSITORY = "regrow/bench"
@@ -41,19 +42,6 @@ class Baked:
     # Seconds to make the layers that were missing.
     build_s: float
     was_built: bool
-
-
-def state_folder() -> Path:
-    """Return the folder for locks and build logs, this user's alone.
-
-    Raises:
-        PermissionError: somebody else has made it.
-    """
-    folder = Path(tempfile.gettempdir(), f"regrow-docker-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to somebody else")
-    return folder
 
 
 def bake(engine: Engine, base: str, mounts: Sequence[Mount]) -> Baked:

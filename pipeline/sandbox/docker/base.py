@@ -20,8 +20,9 @@ from pipeline.sandbox import view
 from pipeline.sandbox.docker import debian
 from pipeline.sandbox.docker.engine import Engine, reason
 from pipeline.sandbox.docker.loading import image_id, layer_of, load_image
+from pipeline.sandbox.docker.state import state_folder
 from pipeline.sandbox.docker.strip import STRIPPING, strip
-from pipeline.sandbox.protocol import SandboxBrokenError, SandboxUnavailableError
+from pipeline.sandbox.protocol import SandboxUnavailableError
 
 How = Literal["named", "pulled", "made"]
 
@@ -201,7 +202,7 @@ def _made(engine: Engine, made_of: str) -> Base:
 
 def log_file() -> Path:
     """Return where the whole log of the last making is."""
-    return _folder() / "base-build.log"
+    return state_folder() / "base-build.log"
 
 
 def _load(
@@ -254,19 +255,6 @@ def _key(*parts: object) -> str:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Let one process at a time into a block; the others find its work done."""
-    with (_folder() / "base.lock").open("w") as file:
+    with (state_folder() / "base.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _folder() -> Path:
-    """Return a folder of this user that outlives the process.
-
-    Raises:
-        SandboxBrokenError: somebody else has taken its name.
-    """
-    folder = Path(tempfile.gettempdir(), f"regrow-images-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise SandboxBrokenError(f"{folder} belongs to another user; remove it, or set TMPDIR")
-    return folder

@@ -66,8 +66,12 @@ class Container:
         self._stream.shut()
 
     def died_of(self) -> LimitName | None:
-        """Return `memory` when the kernel has ended a process for want of it."""
+        """Return `memory` when the kernel has ended a process for want of it.
+
+        The engine knows once the first process has ended, so it must be about to.
+        """
         with self._engine.calls("look at a container"):
+            self._engine.api.wait(self._key)
             state = self._engine.api.inspect_container(self._key)["State"]
         return "memory" if state["OOMKilled"] else None
 

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -176,10 +177,12 @@ class Docker:
             talk = session.Session(transport)
             talk.wait_until_ready()
             reply = talk.run(job, cache=self._cache, counts_users=False, is_last=True)
+            # The kernel may have ended the job, or another's, for want of memory.
+            limit = transport.died_of() if reply.doubts else None
         for mount in job.mounts:
             if mount.mode == "write":
                 self.adopt(mount.source)
-        return reply.finished
+        return replace(reply.finished, limit=reply.finished.limit or limit)
 
     @contextmanager
     def _transport(

@@ -174,7 +174,7 @@ class Server:
             "peak_memory_bytes": run.watch.peak_memory_bytes,
             "peak_processes": run.watch.peak_processes,
             "collected": None if collected is None else len(collected),
-            "doubts": [] if run.is_spared else ["processes would not die"],
+            "doubts": run.watch.doubts() + ([] if run.is_spared else ["processes would not die"]),
             "failed": "",
         }
 

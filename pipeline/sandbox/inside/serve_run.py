@@ -44,7 +44,7 @@ class Run:
         self.results.drain()
         feed.close()
         self.selector.close()
-        return limit or self.over() or self.watch.left_behind()
+        return limit or self.over() or self.watch.overfilled()
 
     def pump(self, feed):
         """Move what flows until the command has ended, or went over a limit; return that."""

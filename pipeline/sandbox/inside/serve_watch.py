@@ -14,8 +14,6 @@ INODE_BYTES = 2**10
 REST = 10
 # A process may end while it is read, or have closed itself to its own user.
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
-# Counters of the kernel's own kills for want of memory, where a container shows them.
-KILL_COUNTERS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
 
 class Watch:
@@ -73,9 +71,9 @@ class Watch:
         written = volumes_bytes(self.volumes) - self.before_bytes
         return "disk" if written > self.limits["disk_bytes"] else ""
 
-    def left_behind(self):
-        """Return the limit that shows only once the job is over."""
-        return "memory" if num_kills() > self.before_kills else self.overfilled()
+    def doubts(self):
+        """Return what may have ended the job, and was perhaps another's."""
+        return ["the kernel killed for want of memory"] if num_kills() > self.before_kills else []
 
 
 def pids():
@@ -124,12 +122,7 @@ def volume_bytes(folder):
 
 
 def num_kills():
-    """Return how often the kernel has killed in this container for want of memory."""
-    for path in KILL_COUNTERS:
-        try:
-            fields = read(path).split()
-        except OSError:
-            continue
-        if b"oom_kill" in fields:
-            return int(fields[fields.index(b"oom_kill") + 1])
-    return 0
+    """Return how often the kernel of this machine has killed for want of memory, ours or not."""
+    fields = read("/proc/vmstat").split()
+    # Old kernels do not count.
+    return int(fields[fields.index(b"oom_kill") + 1]) if b"oom_kill" in fields else 0

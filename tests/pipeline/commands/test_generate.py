@@ -92,10 +92,12 @@ def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     tmp_path: Path,
 ):
     arguments = ("generate", str(tiny_manifest), "--out", str(tmp_path / "run"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     for num_records in (1, 2, 4):
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline", *arguments],
-            env=environ,
+            env={**environ, "TMPDIR": str(temporary)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -105,6 +107,7 @@ def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     done = regrow(*arguments)
     assert done.returncode == 0, done.stderr
     assert digest_run(tmp_path / "run") == digest_run(tiny_run)
+    assert list(temporary.iterdir()) == []
 
 
 def test_an_interrupt_stops_within_seconds_without_orphans(
@@ -124,6 +127,7 @@ def test_an_interrupt_stops_within_seconds_without_orphans(
     assert process.returncode == 130
     assert time.monotonic() - began_s < 5
     assert "the same command goes on" in said
+    assert "Traceback" not in said
     assert not processes_naming(str(tmp_path))
 
 

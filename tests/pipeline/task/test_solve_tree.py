@@ -1,13 +1,16 @@
 """What a solver is shown of the tests, and which of them can be kept from it."""
 
 import ast
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.task.record import Grading
 from pipeline.task.solve_tree import (
     choose_hidden,
+    choose_shortened,
     function_of,
     hide_tests,
     is_removable,
@@ -67,12 +70,18 @@ HIDDEN = (
 )
 
 
+def hiding(tests: Iterable[str], *, shortened: tuple[str, ...] = ()) -> Grading:
+    return Grading(
+        plugins=(), alarms=(), hidden=tuple(tests), shortened=shortened, sentinels=(), clones=()
+    )
+
+
 def test_hidden_functions_are_cut_out_and_no_other_byte_changes():
     tree = {"tests/test_a.py": MODULE, "tests/test_b.py": MODULE}
-    shown = hide_tests(tree, HIDDEN)
+    shown = hide_tests(tree, hiding(HIDDEN))
     assert shown["tests/test_a.py"].replace(b"\n\n\n", b"\n\n") == LEFT
     assert shown["tests/test_b.py"] == MODULE
-    assert hide_tests(tree, ()) == tree
+    assert hide_tests(tree, hiding(())) == tree
 
 
 def test_every_set_of_hidden_functions_leaves_a_module():
@@ -80,7 +89,7 @@ def test_every_set_of_hidden_functions_leaves_a_module():
 
     @given(st.sets(st.sampled_from(names)))
     def check(chosen: set[str]) -> None:
-        shown = hide_tests({"tests/test_a.py": MODULE}, sorted(chosen))["tests/test_a.py"]
+        shown = hide_tests({"tests/test_a.py": MODULE}, hiding(sorted(chosen)))["tests/test_a.py"]
         left = {node.name for node in ast.walk(ast.parse(shown)) if hasattr(node, "name")}
         gone = {name.rpartition("::")[2] for name in chosen}
         assert gone.isdisjoint(left)
@@ -150,7 +159,7 @@ def ids(number: int) -> tuple[str, ...]:
     return tuple(f"tests/test_a.py::test_{it}[{a}]" for it in range(number) for a in "xy")
 
 
-@pytest.mark.parametrize(("num", "num_hidden"), [(1, 0), (2, 0), (3, 1), (7, 1), (8, 2), (40, 10)])
+@pytest.mark.parametrize(("num", "num_hidden"), [(1, 0), (2, 1), (3, 1), (7, 1), (8, 2), (40, 10)])
 def test_a_quarter_of_the_functions_is_hidden_with_all_their_parameters(num: int, num_hidden: int):
     hidden = choose_hidden(ids(num), functions(num), seed=0, task_id="a")
     assert len({function_of(key) for key in hidden}) == num_hidden
@@ -181,3 +190,26 @@ def test_tests_of_the_snapshot_replace_those_of_a_work_tree():
         "pkg/a.py": b"new",
         "setup.cfg": b"c",
     }
+
+
+PARTLY = b"""\
+@mark.parametrize("a", [1, 2])
+def test_halved(a): assert f(a)
+
+def test_whole(): assert f(3)
+"""
+
+
+def test_a_shortened_function_stays_when_some_of_its_parameters_are_hidden():
+    name = "tests/test_a.py::test_halved"
+    grading = hiding((f"{name}[2]",), shortened=(name,))
+    shown = hide_tests({"tests/test_a.py": PARTLY}, grading)["tests/test_a.py"]
+    assert shown == PARTLY.replace(b"[1, 2]", b"[1]")
+
+
+def test_only_a_function_that_can_be_cut_is_shortened():
+    files = {"tests/test_a.py": PARTLY}
+    targets = ("tests/test_a.py::test_whole", "tests/test_a.py::test_halved[1]", "README.md")
+    chosen = choose_shortened(targets, files, seed=0, task_id="a")
+    assert chosen == ("tests/test_a.py::test_halved",)
+    assert choose_shortened(targets[:1], files, seed=0, task_id="a") == ()

@@ -92,7 +92,7 @@ def test_names_are_drawn_anew_and_look_alike(grading: Grading):
 
 def test_nothing_to_plant_changes_nothing():
     assert plant(FILES, sentinels=(), clones=()).files == {}
-    bare = Grading(plugins=(), alarms=(), hidden=(), sentinels=(), clones=())
+    bare = Grading(plugins=(), alarms=(), hidden=(), shortened=(), sentinels=(), clones=())
     assert draw_twins(bare, FILES, defences=ALL).twins == ()
     down = replace(ALL, sentinels=False, clones=False)
     sentinel = Sentinel(test="tests/test_a.py::test_value", number=0, kind="equality")

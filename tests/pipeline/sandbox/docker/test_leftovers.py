@@ -78,7 +78,7 @@ def test_a_driver_that_is_ended_leaves_nothing(engine: Engine, tmp_path: Path, n
         open_docker().stop()
     assert containers_of(engine, driver.pid) == []
     assert num_mounts() <= before
-    kept = {f"regrow-docker-{os.getuid()}", f"regrow-images-{os.getuid()}"}
+    kept = {f"regrow-docker-{os.getuid()}"}
     assert {it.name for it in temporary.iterdir()} <= kept
 
 
