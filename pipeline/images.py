@@ -148,6 +148,21 @@ def resolve_images(task: Task, *, desk: Desk, docker: Docker) -> Resolved:
     return Resolved(images=images, difference=said if differing else "")
 
 
+def restore_images(task: Task, *, desk: Desk) -> str:
+    """Have the engine get the images of a Task that it lacks; return what is not as recorded.
+
+    Returns:
+        A line; empty when all is well, the Task has no images, or no engine runs the jobs.
+
+    Raises:
+        SandboxStoppedError, SandboxBrokenError: the machine failed, or cannot make them.
+    """
+    docker = docker_behind(desk.sandbox)
+    if docker is None or not task.images.environment:
+        return ""
+    return docker.patiently(lambda: resolve_images(task, desk=desk, docker=docker)).difference
+
+
 def docker_behind(sandbox: Sandbox) -> Docker | None:
     """Return the container back end that a sandbox is or keeps warm; None for another."""
     inner = sandbox.inner if isinstance(sandbox, Warm) else sandbox

@@ -1,12 +1,13 @@
 """Check Tasks from shards and Snapshots alone: the gold patch must solve, no other one may."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.desk import Folders, open_desk
 from pipeline.hacks.corpus import seeded_hacks
 from pipeline.hacks.setting import set_up
+from pipeline.images import restore_images
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.steps import in_window
 from pipeline.task.grade import Desk, Grade, grade
@@ -45,8 +46,16 @@ class Check:
     detail: str
 
 
-def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[tuple[Check, ...]]:
+def verify_run(
+    folders: Folders, *, sandbox: Sandbox, jobs: int, say: Callable[[str], None]
+) -> Iterator[tuple[Check, ...]]:
     """Grade every Task of a run with each attempt at it; yield the checks of each as they come.
+
+    Args:
+        folders: of the run and of what is shared with others.
+        sandbox: where the tests run.
+        jobs: how many Tasks are looked at at once.
+        say: told in a line what is no longer as recorded, but decides nothing; any thread calls it.
 
     Raises:
         ShardError: a file of the run is not as it was written.
@@ -55,12 +64,14 @@ def verify_run(folders: Folders, *, sandbox: Sandbox, jobs: int) -> Iterator[tup
     check_files(folders.run)
 
     def work(task: Task) -> tuple[Check, ...]:
-        return verify_task(task, folders=folders, sandbox=sandbox)
+        return verify_task(task, folders=folders, sandbox=sandbox, say=say)
 
     yield from in_window(work, read_tasks(folders.run), width=jobs)
 
 
-def verify_task(task: Task, *, folders: Folders, sandbox: Sandbox) -> tuple[Check, ...]:
+def verify_task(
+    task: Task, *, folders: Folders, sandbox: Sandbox, say: Callable[[str], None]
+) -> tuple[Check, ...]:
     """Grade each attempt at one Task."""
     desk = open_desk(
         task.snapshot,
@@ -71,6 +82,8 @@ def verify_task(task: Task, *, folders: Folders, sandbox: Sandbox) -> tuple[Chec
     )
     if isinstance(desk, Reject):
         raise InstallError(f"{desk.reason}: {desk.detail}")
+    if line := restore_images(task, desk=desk):
+        say(line)
     return tuple(_check(task, it, desk=desk) for it in attempts_at(task, read_tree(desk.tree)))
 
 

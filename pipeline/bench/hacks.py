@@ -67,10 +67,13 @@ class Trial:
 def measure(folder: Path, *, quick: bool) -> Report:
     """Grade the corpus; a quick run takes one Task of one host and the first hack of each class."""
     names = tuple(TITLES)[:1] if quick else tuple(TITLES)
-    sandbox = open_sandbox("auto")
-    stands = open_hosts(folder, names, num_titles=1 if quick else 4, sandbox=sandbox)
-    work = list(_work(stands, quick=quick))
-    trials = tuple(in_window(lambda task: task(), work, width=JOBS))
+    sandbox = open_sandbox("auto", warm=True)
+    try:
+        stands = open_hosts(folder, names, num_titles=1 if quick else 4, sandbox=sandbox)
+        work = list(_work(stands, quick=quick))
+        trials = tuple(in_window(lambda task: task(), work, width=JOBS))
+    finally:
+        sandbox.stop()
     return Report(
         bench="hacks",
         claims=_claims(trials),

@@ -15,6 +15,7 @@ from pipeline.commands.say import (
     OUT,
     end,
     existing_run,
+    notice,
     one_line,
     one_line_errors,
     print_json,
@@ -22,6 +23,7 @@ from pipeline.commands.say import (
 from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders, open_desk
+from pipeline.images import restore_images
 from pipeline.index import package_index
 from pipeline.sandbox.choose import SandboxName
 from pipeline.task.grade import Grade
@@ -53,15 +55,17 @@ def grade(
     existing_run(run)
     old = _read_old(receipt) if patch is None else None
     text = _read_patch(patch) if patch is not None else old.patch if old else ""
+    _check_receipt(receipt, old, task=task)
     with one_line_errors():
         found = _find(run, task if old is None else old.task)
         result = _graded(found, text, run=run, sandbox=sandbox)
     if old is not None:
         _compare(old, result, as_json=json)
         return
-    if receipt is not None:
-        receipt.write_text(write_receipt(result.receipt), encoding="ascii")
     _show(result, as_json=json)
+    if receipt is not None:
+        with one_line_errors():
+            receipt.write_text(write_receipt(result.receipt), encoding="ascii")
     if result.verdict == "invalid":
         raise typer.Exit(BROKEN_MACHINE)
 
@@ -73,6 +77,14 @@ def _read_old(path: Path | None) -> Receipt:
         return read_receipt(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         end(f"{path}: {error}", code=BAD_INPUT)
+
+
+def _check_receipt(path: Path | None, old: Receipt | None, *, task: str | None) -> None:
+    """Refuse a receipt of another task, and one that could not be written in the end."""
+    if old is not None and not old.task.startswith(task or ""):
+        end(f"{path}: a receipt of {old.task}, expected one of {task}", code=BAD_INPUT)
+    if path is not None and not path.absolute().parent.is_dir():
+        end(f"{path}: expected a file in a folder that is there", code=BAD_INPUT)
 
 
 def _read_patch(path: Path) -> str:
@@ -109,6 +121,8 @@ def _graded(task: Task, patch: str, *, run: Path, sandbox: SandboxName) -> Grade
         )
         if isinstance(desk, Reject):
             raise InstallError(f"{desk.reason}: {desk.detail}")
+        if line := restore_images(task, desk=desk):
+            notice(line)
         return grade_patch(task, patch, desk=desk)
 
 

@@ -36,7 +36,7 @@ class _Notices(logging.Handler):
     """Print what the machinery has to say in between, above any bars."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        ERR.print(one_line(record.getMessage(), style="yellow"), soft_wrap=True)
+        notice(record.getMessage())
 
 
 def show_notices() -> None:
@@ -56,6 +56,11 @@ def printable(text: str) -> str:
 def one_line(value: object, *, style: str = "") -> Text:
     """Return foreign text as one line that is shown as it is, square brackets included."""
     return Text(printable(" ".join(str(value).splitlines())).replace("\t", " "), style=style)
+
+
+def notice(message: str) -> None:
+    """Print one line on standard error that is worth knowing and ends nothing."""
+    ERR.print(one_line(message, style="yellow"), soft_wrap=True)
 
 
 def complain(message: str) -> None:

@@ -11,7 +11,15 @@ from rich.progress import track
 
 from pipeline.cache import cache_folder
 from pipeline.commands.interrupt import stoppable_sandbox
-from pipeline.commands.say import ERR, OUT, existing_run, one_line, one_line_errors, print_json
+from pipeline.commands.say import (
+    ERR,
+    OUT,
+    existing_run,
+    notice,
+    one_line,
+    one_line_errors,
+    print_json,
+)
 from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders
@@ -43,7 +51,8 @@ def verify(
         )
         num_tasks = len(index_tasks(folders.run))
         with stoppable_sandbox(sandbox, message=STOPPED) as box:
-            found = verify_run(folders, sandbox=box, jobs=jobs or len(os.sched_getaffinity(0)))
+            width = jobs or len(os.sched_getaffinity(0))
+            found = verify_run(folders, sandbox=box, jobs=width, say=notice)
             by_task = list(track(found, "grading", total=num_tasks, console=ERR))
     checks = [check for checks in by_task for check in checks]
     wrong = [check for check in checks if not check.is_right]

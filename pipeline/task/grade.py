@@ -35,6 +35,8 @@ __all__ = [
 # A machine that fails a grade is given time to recover.
 ATTEMPTS = 3
 PAUSE_S = 1.0
+# Tests that have always passed and may fail one time by chance.
+MAX_BY_CHANCE = 3
 
 
 def grade(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Grade:
@@ -51,12 +53,29 @@ def grade(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Gr
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return grade_once(task, patch, desk=desk, defences=defences)
+            result = grade_once(task, patch, desk=desk, defences=defences)
+            if _may_be_chance(result, task):
+                result = grade_once(task, patch, desk=desk, defences=defences)
         except (SandboxBrokenError, OSError) as error:
             failure = f"the machine failed {attempt} times: {error}"
             time.sleep(PAUSE_S * attempt if attempt < ATTEMPTS else 0)
+        else:
+            return result
     return write_grade(
         _sheet(task, patch, desk=desk, defences=defences), "invalid", " ".join(failure.split())
+    )
+
+
+def _may_be_chance(result: Grade, task: Task) -> bool:
+    """Tell whether a patch does all that is asked for and breaks next to nothing else.
+
+    A busy machine may fail a test that waits for a socket: what breaks by chance passes when it is
+    run again, what the patch has broken does not.
+    """
+    broken = {key for key, _ in result.broken}
+    is_little = 0 < len(broken) <= MAX_BY_CHANCE
+    return (
+        result.verdict == "unsolved" and is_little and broken.issubset(task.evidence.pass_to_pass)
     )
 
 

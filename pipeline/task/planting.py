@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.task.record import Grading, Sentinel
@@ -13,6 +13,8 @@ from pipeline.task.verdict import Defences, Twin
 # How many a run draws; each makes the suite a little longer.
 MAX_SENTINELS = 5
 MAX_CLONES = 3
+# How often a test runs after its copies: what learns from the first of them shall not know which.
+LATE = 0.5
 # Of a planted name: two are too easily a test's own.
 NUM_WORDS = 3
 
@@ -32,24 +34,38 @@ def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defenc
     Neither names nor choice follow from a seed: a solver that could foresee them could spare them.
     """
     drawing = secrets.SystemRandom()
-    sentinels = drawing.sample(grading.sentinels, min(MAX_SENTINELS, len(grading.sentinels)))
+    tests = dict.fromkeys(it.test for it in grading.sentinels)
+    sentinels = _spread(drawing.sample(grading.sentinels, len(grading.sentinels)), grading.hidden)
     clones = drawing.sample(grading.clones, min(MAX_CLONES, len(grading.clones)))
     return plant(
         files,
         sentinels=tuple(sentinels) if defences.sentinels else (),
         clones=tuple(clones) if defences.clones else (),
+        late=tuple(test for test in tests if drawing.random() < LATE),
     )
 
 
+def _spread(sentinels: Sequence[Sentinel], hidden: Iterable[str]) -> list[Sentinel]:
+    """Choose from shuffled sentinels: first one of each hidden test, for which no table is made."""
+    functions = set(map(function_of, hidden))
+    first = {it.test: it for it in sentinels if it.test in functions}
+    others = [it for it in sentinels if it not in first.values()]
+    return [*first.values(), *others][:MAX_SENTINELS]
+
+
 def plant(
-    files: Mapping[str, bytes], *, sentinels: tuple[Sentinel, ...], clones: tuple[str, ...]
+    files: Mapping[str, bytes],
+    *,
+    sentinels: tuple[Sentinel, ...],
+    clones: tuple[str, ...],
+    late: tuple[str, ...] = (),
 ) -> Planted:
-    """Plant the given twins."""
+    """Plant the given twins; the originals in `late` run after their copies."""
     modules = {it.partition("::")[0] for it in (*(it.test for it in sentinels), *clones)}
     if not modules:
         return Planted(files={}, twins=())
     names = _names({path: files[path] for path in modules})
-    planted = plant_twins(files, sentinels=sentinels, clones=clones, names=names)
+    planted = plant_twins(files, sentinels=sentinels, clones=clones, names=names, late=late)
     return Planted(
         files=dict(planted.files),
         twins=(

@@ -2,7 +2,7 @@
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.task.expectation import expectations
@@ -82,6 +82,7 @@ def plant_twins(
     sentinels: tuple[Sentinel, ...],
     clones: tuple[str, ...],
     names: Iterator[str],
+    late: Collection[str] = (),
 ) -> Planted:
     """Add twins and clones at the end of their modules: no line of what is there moves.
 
@@ -93,6 +94,7 @@ def plant_twins(
         sentinels: as of `find_sentinels` on the same files.
         clones: test ids; parameters do not count.
         names: endless new names of tests: `test_keeps_order`.
+        late: test ids without parameters of originals that are to run after their copies.
     """
     tests = [it.test for it in sentinels] + [clone.partition("[")[0] for clone in clones]
     numbers: list[int | None] = [it.number for it in sentinels]
@@ -104,7 +106,7 @@ def plant_twins(
     by_path: dict[str, list[_Copy]] = {}
     for it in wanted:
         by_path.setdefault(it.path, []).append(it)
-    planted = {path: _plant(files[path], copies, names) for path, copies in by_path.items()}
+    planted = {path: _plant(files[path], copies, names, late) for path, copies in by_path.items()}
     return Planted(
         files={path: content for path, content in planted.items() if content != files[path]},
         must_fail=tuple(it.id for it in wanted[: len(sentinels)]),
@@ -139,7 +141,9 @@ def _renamed(test: str, name: str) -> str:
     return name if old.startswith("test") else f"{prefix}_{name.partition('_')[2]}"
 
 
-def _plant(content: bytes, copies: list[_Copy], names: Iterator[str]) -> bytes:
+def _plant(
+    content: bytes, copies: list[_Copy], names: Iterator[str], late: Collection[str]
+) -> bytes:
     """Return a module with copies at its end, in the order of their names, which is no order."""
     text = _decoded(content)
     module = parse(text)
@@ -152,12 +156,25 @@ def _plant(content: bytes, copies: list[_Copy], names: Iterator[str]) -> bytes:
         for it in sorted(copies, key=lambda it: it.name)
         for piece in _pieces(module, it, helpers)
     ]
+    pieces += [_deferring(test) for test in dict.fromkeys(it.test for it in copies) if test in late]
     end = "" if text.endswith("\n") else "\n"
     added = end + WRAPPERS.format(**helpers) + "\n" + "\n".join(pieces) + "\n"
     return content + added.encode() if pieces and parse(text + added) else content
 
 
 KINDS = ("equality", "exception", "truth")
+
+
+def _deferring(test: str) -> str:
+    """Return code that defines a test anew, behind all others: pytest runs them in this order."""
+    *classes, name = test.split("::")[1:]
+    if not classes:
+        return f"if {name!r} in globals():\n    globals()[{name!r}] = globals().pop({name!r})"
+    place = ".".join(classes)
+    return (
+        f"def {name}(test):\n    delattr({place}, {name!r})\n    setattr({place}, {name!r}, test)\n"
+        f"if {name!r} in vars({place}):\n    {name}(vars({place})[{name!r}])\ndel {name}"
+    )
 
 
 def _pieces(module: ast.Module, wanted: _Copy, helpers: Mapping[str, str]) -> Iterator[str]:

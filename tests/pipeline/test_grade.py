@@ -344,6 +344,25 @@ def test_a_path_through_a_link_cannot_reach_a_protected_file(
     assert result.detail == "the patch does not apply: checks is a symbolic link"
 
 
+class Unlucky(Watching):
+    """A sandbox whose first job finds the machine in a bad moment."""
+
+    def run(self, job: Job) -> Finished:
+        bad = () if self.seen else (("BAD_MOMENT", "1"),)
+        return super().run(replace(job, variables=(*job.variables, *bad)))
+
+
+# Fails two tests that are none of the targets, in a bad moment.
+SHAKEN = """border = "|" if "BAD_MOMENT" not in __import__("os").environ else "!"\n"""
+
+
+def test_a_test_that_fails_by_chance_is_run_again(solver: Solver):
+    labels = solver.text("pantry/labels.py").replace('border = "|"\n', SHAKEN)
+    patch = solver.patch(**solver.with_convert(REWRITE), **{"pantry/labels.py": labels})
+    desk = replace(solver.desk, sandbox=Unlucky(solver.desk))
+    assert grade(solver.task, patch, desk=desk).verdict == "solved"
+
+
 HIDDEN = "tests/test_units.py::test_unknown_unit"
 # Does what the other target asks for and nothing more.
 TABLE = '''

@@ -11,8 +11,14 @@ from typing import IO
 import pytest
 
 from pipeline.image_report import BuiltImages, image_lines, read_report, summary_line
-from pipeline.images import NONCE, build_task_images, resolve_images, with_images
-from pipeline.sandbox.docker.loading import layers_of
+from pipeline.images import (
+    NONCE,
+    build_task_images,
+    resolve_images,
+    restore_images,
+    with_images,
+)
+from pipeline.sandbox.docker.loading import image_id, layers_of
 from pipeline.sandbox.docker.sandbox import Docker, open_docker
 from pipeline.sandbox.protocol import SandboxUnavailableError
 from pipeline.task.changed import Desk
@@ -227,6 +233,19 @@ def test_a_digest_that_cannot_be_made_again_is_named_in_a_line(
         f"{task.id}: made again, these images are not as recorded:"
         f" solve {built.images.solve[:19]} instead of {MISSING[:19]}"
     )
+
+
+def test_a_task_whose_images_are_gone_gets_them_again_before_it_is_graded(
+    task: Task, built: BuiltImages, pantry_desk: Desk, docker: Docker
+):
+    desk = replace(pantry_desk, sandbox=docker)
+    remove(docker, built.images)
+    assert not restore_images(replace(task, images=built.images), desk=desk)
+    assert image_id(docker.engine, built.images.grade) == built.images.grade
+    lost = replace(task, images=replace(built.images, grade=MISSING))
+    assert f"grade {built.images.grade[:19]} instead of" in restore_images(lost, desk=desk)
+    assert not restore_images(lost, desk=pantry_desk)
+    assert not restore_images(task, desk=desk)
 
 
 def test_the_grade_image_reports_each_test(task: Task, built: BuiltImages, docker: Docker):

@@ -93,7 +93,14 @@ except ZeroDivisionError: logging.getLogger(__name__).exception('oh')
     "traceback": """
 import traceback
 try: 1 / 0
-except ZeroDivisionError: traceback.format_exc()
+except ZeroDivisionError as error:
+    traceback.format_exc(), traceback.extract_tb(error.__traceback__)
+    traceback.print_exception(error), traceback.clear_frames(error.__traceback__)
+""",
+    "states of generators": """
+import asyncio, inspect
+async def nothing(): await asyncio.sleep(0)
+inspect.getgeneratorstate(it for it in ''), asyncio.run(nothing())
 """,
     "signature": "import inspect; inspect.signature(inspect.signature)",
     "own module": "import sys; setattr(sys.modules[__name__], 'a', 1)",
@@ -223,7 +230,7 @@ for path in pathlib.Path('/pyc/work').rglob('test_pkg*'): path.read_bytes()
 import linecache, os
 linecache.getline(os.environ['PYTEST_CURRENT_TEST'].split(':')[0], 9)
 """),
-    "data of a test module": ("reads-test", "import sys; sys.modules['test_pkg'].CASES"),
+    "data of a test module": ("test-data", "import sys; sys.modules['test_pkg'].CASES"),
     "a test module's names": ("reads-test", "import sys; vars(sys.modules['test_pkg'])"),
     "code of a test": ("reads-test", "import sys; sys.modules['test_pkg'].test_doubles.__code__"),
     "marks of a method": ("reads-test", "import sys; sys.modules['test_pkg'].TestMore"),
@@ -238,6 +245,35 @@ try: 1 / 0
 except ZeroDivisionError as error: error.__traceback__.tb_frame.f_back
 """),
     "lines of the stack": ("frames", "import traceback; traceback.extract_stack()"),
+    "lines of the stack in a log": ("reads-test", """
+import logging
+logging.getLogger('pkg').warning('oh', stack_info=True)
+"""),
+    "a logger's frame": ("frames", "import logging; logging.currentframe().f_back"),
+    "frames that a traceback walks": ("frames", """
+import traceback
+try: 1 / 0
+except ZeroDivisionError as error: next(traceback.walk_tb(error.__traceback__))[0].f_back
+"""),
+    "frames that inspect unwinds": ("frames", """
+import inspect
+try: 1 / 0
+except ZeroDivisionError as error: inspect.getinnerframes(error.__traceback__)[0].frame
+"""),
+    "frames that a debugger stacks": ("frames", """
+import bdb
+try: 1 / 0
+except ZeroDivisionError as error: bdb.Bdb().get_stack(None, error.__traceback__)
+"""),
+    "frames of a merged walk": ("frames", """
+import heapq, traceback
+try: 1 / 0
+except ZeroDivisionError as error: list(heapq.merge(traceback.walk_tb(error.__traceback__)))
+"""),
+    "instructions of a test": ("reads-test", """
+import dis, sys
+list(dis.get_instructions(vars(sys.modules['test_pkg'])['test_doubles']))
+"""),
     "a generator's frame": ("frames", "it = (lambda: (yield))(); it.gi_frame"),
     "by generated code": ("frames", "exec('import sys; sys._getframe(2)')"),
     "all objects": ("gc", "import gc; gc.get_objects()"),

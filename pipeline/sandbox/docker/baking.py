@@ -18,9 +18,8 @@ from pipeline.sandbox import view
 from pipeline.sandbox.docker import layers
 from pipeline.sandbox.docker.engine import Engine
 from pipeline.sandbox.docker.state import state_folder
+from pipeline.sandbox.docker.upkeep import REPOSITORY, note_use
 from pipeline.sandbox.protocol import Mount, SandboxBrokenError
-
-REPOSITORY = "regrow/bench"
 
 _DOCKERFILE = b"FROM %s\nADD layer.tar /\n"
 _NUM_LAST_LINES = 3
@@ -44,34 +43,35 @@ class Baked:
     was_built: bool
 
 
-def bake(engine: Engine, base: str, mounts: Sequence[Mount]) -> Baked:
+def bake(engine: Engine, base: str, mounts: Sequence[Mount], *, now: float | None = None) -> Baked:
     """Return the image that shows readable mounts on top of a base image.
 
     Args:
         engine: where to build.
         base: id of the base image.
         mounts: what to show; overlays and writable mounts are not for images.
+        now: when the image is used, in seconds since 1970; this moment when None.
 
     Raises:
         SandboxBrokenError: the image cannot be built.
         OSError: a folder cannot be read, or may not be shown where the mount says.
     """
     began_s = time.monotonic()
+    now = time.time() if now is None else now
     tag, was_built = base, False
     for layer in (*map(_layer, in_order(mounts)), _own_layer(engine)):
         parent, tag = tag, _tag(tag, layer)
-        if engine.has_image(tag):
-            continue
-        with _locked(tag):
-            if not engine.has_image(tag):
-                _build(engine, parent, tag, layer)
-                was_built = True
+        found = engine.find_image(tag)
+        if found is None:
+            was_built |= _build_once(engine, parent, tag, layer)
+        else:
+            note_use(engine, tag, found, now=now)
     with engine.calls("look at an image"):
-        found = engine.api.inspect_image(tag)
+        last = engine.api.inspect_image(tag)
     return Baked(
-        image=found["Id"],
+        image=last["Id"],
         tag=tag,
-        size_bytes=found["Size"],
+        size_bytes=last["Size"],
         build_s=time.monotonic() - began_s if was_built else 0.0,
         was_built=was_built,
     )
@@ -128,6 +128,15 @@ def _rank(mount: Mount) -> int:
 def _tag(parent: str, layer: _Layer) -> str:
     text = f"{parent}\0{layer.signature}".encode("utf-8", "surrogateescape")
     return f"{REPOSITORY}:{hashlib.sha256(text).hexdigest()}"
+
+
+def _build_once(engine: Engine, parent: str, tag: str, layer: _Layer) -> bool:
+    """Build an image, unless somebody else does just now; return whether it was built here."""
+    with _locked(tag):
+        if engine.find_image(tag) is not None:
+            return False
+        _build(engine, parent, tag, layer)
+    return True
 
 
 @contextmanager

@@ -81,14 +81,13 @@ class Engine:
         except (*_LOST, DockerException) as error:
             raise EngineLostError(str(error)) from error
 
-    def has_image(self, name: str) -> bool:
-        """Tell whether the engine has an image, by tag or id."""
+    def find_image(self, name: str) -> dict[str, Any] | None:
+        """Return what the engine says of an image, by tag or id; None when it has no such."""
         with self.calls("look for an image"):
             try:
-                self.api.inspect_image(name)
+                return dict(self.api.inspect_image(name))
             except ImageNotFound:
-                return False
-        return True
+                return None
 
     def wait_until_back(self, stopped: threading.Event, *, backoff_s: float = 0.5) -> bool:
         """Wait for the engine, ever more patiently; return whether it is back before a stop."""

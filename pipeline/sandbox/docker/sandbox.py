@@ -4,6 +4,7 @@ import math
 import os
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pipeline.sandbox.docker.engine import Engine, EngineLostError, connect
 from pipeline.sandbox.docker.owner import LABEL, Owner
 from pipeline.sandbox.docker.pause import Pause
 from pipeline.sandbox.docker.reaper import reap, remove
+from pipeline.sandbox.docker.upkeep import sweep
 from pipeline.sandbox.protocol import (
     GIB,
     MIB,
@@ -247,7 +249,7 @@ class Docker:
 def open_docker(*, on_pause: Callable[[str], None] | None = None) -> Docker:
     """Return the back end for the engine that DOCKER_HOST names, or the machine's own.
 
-    What killed drivers have left behind is removed.
+    What killed drivers have left behind is removed, and the images that no job needs any more.
 
     Raises:
         SandboxUnavailableError: no engine answers, or it has no base image and cannot get one.
@@ -256,6 +258,7 @@ def open_docker(*, on_pause: Callable[[str], None] | None = None) -> Docker:
     try:
         docker = Docker(engine, base=ensure_base(engine), on_pause=on_pause)
         reap(engine)
+        sweep(engine, now=time.time())
     except (EngineLostError, SandboxBrokenError) as error:
         raise SandboxUnavailableError(str(error)) from error
     return docker

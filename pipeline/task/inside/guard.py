@@ -13,7 +13,24 @@ from _thread import get_ident
 
 STANDARD = os.path.dirname(types.__file__)
 INSPECT = {os.path.join(STANDARD, "inspect.py")}
-WALK = INSPECT | {os.path.join(STANDARD, "traceback.py")}
+DISASSEMBLER = {os.path.join(STANDARD, "dis.py")}
+TRACEBACK = os.path.join(STANDARD, "traceback.py")
+LOGGING = os.path.join(STANDARD, "logging", "__init__.py")
+WALK = INSPECT | {
+    TRACEBACK,
+    os.path.join(STANDARD, "asyncio", "format_helpers.py"),
+    (LOGGING, "currentframe"),
+    (LOGGING, "<lambda>"),
+}
+# Functions that take a frame from what they are given and hand it out.
+HAND_OUT = {
+    (os.path.join(STANDARD, "inspect.py"), "getinnerframes"),
+    (TRACEBACK, "walk_tb"),
+    (TRACEBACK, "_walk_tb_with_full_positions"),
+    (os.path.join(STANDARD, "bdb.py"), "get_stack"),
+    (os.path.join(STANDARD, "types.py"), "gi_frame"),
+    (os.path.join(STANDARD, "asyncio", "base_tasks.py"), "_task_get_stack"),
+}
 START = {os.path.join(STANDARD, name) for name in ("subprocess.py", "os.py")} | {"<frozen os>"}
 TRACE = {os.path.join(STANDARD, "threading.py")}
 FOREIGN = {os.path.join(STANDARD, "ctypes", name) for name in ("__init__.py", "util.py")}
@@ -124,7 +141,8 @@ class Guard:
     def act(self, event, args, frame):
         alarm, through = DIRECT[event]
         called = event.rpartition(".")[2] if event.startswith(("sys.", "gc.")) else ""
-        self.accuse(alarm, self.places.direct(frame, through, called))
+        if not self.places.only_logs(frame):
+            self.accuse(alarm, self.places.direct(frame, through, called))
 
     def accuse(self, alarm, place):
         if place is not None:
@@ -159,9 +177,10 @@ class Guard:
     def get(self, event, args, frame):
         name = args[1]
         if name in FRAME_ATTRIBUTES:
-            self.accuse("frames", self.places.direct(frame, called=name))
+            if not self.places.only_tells(frame):
+                self.accuse("frames", self.places.direct(frame, HAND_OUT, name))
         elif name == "__code__" and args[0].__code__ in self.codes:
-            self.accuse("reads-test", self.places.direct(frame, INSPECT, name))
+            self.accuse("reads-test", self.places.direct(frame, INSPECT | DISASSEMBLER, name))
 
     def set(self, event, args, frame):
         if args[1] == "__code__":
@@ -182,7 +201,7 @@ class Guard:
 
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in RUNNER and name not in OPEN:
-                self.hide(module, "runner")
+                self.hide(module, lambda _: "runner")
         # Everybody finds this one in `sys.meta_path`, and with it all of pytest.
         AssertionRewritingHook.config = self.hidden("config", "runner")
         AssertionRewritingHook.session = self.hidden("session", "runner")
@@ -200,16 +219,25 @@ class Guard:
         return property(get, put)
 
     def hide_tests(self, items):
-        """Raise `reads-test` when the tree's source takes tests or data from test modules."""
+        """Raise an alarm when the tree's source takes tests or data from test modules.
+
+        `test-data` is another alarm than `reads-test`: where a suite does the one, the other is no
+        less odd.
+        """
         self.codes.update(filter(None, map(code_of, items)))
         self.classes.update(id(item.cls) for item in items if getattr(item, "cls", None))
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and self.places.of(path)[0] == "test":
-                self.hide(module, "reads-test", self.is_open)
+                self.hide(module, self.taken)
 
-    def hide(self, module, event, is_open=None):
-        """Raise an alarm when the tree's source takes from a module what is not open to it."""
+    def hide(self, module, event_of):
+        """Raise an alarm when the tree's source takes from a module what is not open to it.
+
+        Args:
+            module: whose attributes are looked at.
+            event_of: returns the alarm for a value; empty when the value is open to all.
+        """
         get = types.ModuleType.__getattribute__
         accuse = self.accuse_caller
 
@@ -217,30 +245,34 @@ class Guard:
             def __getattribute__(self, name):
                 value = get(self, name)
                 if name[:2] != "__" or name == "__dict__":
-                    accuse(event, sys._getframe(1), is_open, value)  # noqa: SLF001
+                    accuse(event_of(value), sys._getframe(1))  # noqa: SLF001
                 return value
 
         if type(module) is types.ModuleType:
             module.__class__ = Module
 
-    def accuse_caller(self, event, frame, is_open=None, value=None):
-        """Raise an alarm if the frame is the source's, unless the value is open to it."""
+    def accuse_caller(self, event, frame):
+        """Raise an alarm, if it is one, and if the frame is the source's."""
         me = get_ident()
-        if me in self.busy:
+        if me in self.busy or not event:
             return
         self.busy.add(me)
         try:
-            is_free = is_open is not None and is_open(value)
-            place = None if is_free else self.places.direct(frame, INSPECT)
+            place = self.places.direct(frame, INSPECT)
         finally:
             self.busy.discard(me)
         self.accuse(event, place)
 
-    def is_open(self, value):
-        """Tell whether a library may meet a value of a test module, as pickles look up classes."""
-        if not isinstance(value, PLAIN) or id(value) in self.classes:
-            return False
-        return getattr(value, "__code__", None) not in self.codes
+    def taken(self, value):
+        """Return the alarm for taking a value from a test module; none for what pickles look up."""
+        is_plain = isinstance(value, PLAIN)
+        if isinstance(value, dict) or (is_plain and self.is_test(value)):
+            return "reads-test"
+        return "" if is_plain else "test-data"
+
+    def is_test(self, value):
+        code = value.__code__ if type(value) is types.FunctionType else None
+        return id(value) in self.classes or code in self.codes
 
     def forget_lines(self):
         """Forget the lines of test modules that a traceback has shown: to read them is to open."""

@@ -5,9 +5,11 @@ import sys
 import types
 
 STANDARD = os.path.dirname(types.__file__)
+LOGGING = os.path.join(STANDARD, "logging", "__init__.py")
 TRACEBACK = os.path.join(STANDARD, "traceback.py")
-# Its functions that look up lines for the frames they are given.
-TELLS = {"extract", "_extract_from_extended_frame_gen"}
+# Its functions that look up lines for the frames they are given, and those that give them a stack.
+TELLS = {"extract", "_extract_from_extended_frame_gen", "clear_frames"}
+STACKS = {"print_stack", "format_stack", "extract_stack"}
 # Below a process's folder of /proc: what its descriptors and its memory can be reached by.
 INNARDS = {"fd", "fdinfo", "map_files", "maps", "mem", "smaps"}
 # Where the stack of a thread begins that somebody started on a function of the interpreter.
@@ -84,11 +86,34 @@ class Places:
             if kind == "unknown" and name.startswith("/"):
                 stray = ""
             is_given = called != "" and called not in frame.f_code.co_names
-            is_through = is_given or name in through or name in THREADS
+            is_through = (
+                is_given
+                or name in THREADS
+                or not through.isdisjoint((name, (name, frame.f_code.co_name)))
+            )
             if kind == "test" or (kind == "trusted" and not is_through):
                 return stray
             frame = frame.f_back
         return "" if name in THREADS else stray
+
+    def only_logs(self, frame):
+        """Tell whether a logger looks for who logs, and hands no frame out."""
+        caller = frame.f_back and frame.f_back.f_code
+        return caller is not None and (caller.co_filename, caller.co_name) == (
+            LOGGING,
+            "findCaller",
+        )
+
+    def only_tells(self, frame):
+        """Tell whether an exception is told of, which hands no frame out; a stack does not count.
+
+        The lines of a stack are those of the test that runs.
+        """
+        names = set()
+        while frame is not None and frame.f_code.co_filename == TRACEBACK:
+            names.add(frame.f_code.co_name)
+            frame = frame.f_back
+        return not TELLS.isdisjoint(names) and STACKS.isdisjoint(names)
 
     def nearest(self, frame):
         """Return the file of the tree's source that acts, by whatever libraries.
@@ -98,7 +123,7 @@ class Places:
         name = ""
         while frame is not None:
             name = frame.f_code.co_filename
-            if name == TRACEBACK and frame.f_code.co_name in TELLS:
+            if self.only_tells(frame):
                 return None
             kind, path = self.of(name)
             if kind == "source":

@@ -178,5 +178,5 @@ def test_a_folder_of_another_schema_version_is_refused_untouched(
     (tmp_path / "manifest.json").write_text('{"schema_version": 99, "config": {}, "files": []}')
     done = regrow("generate", tiny_manifest, "--out", tmp_path)
     assert done.returncode == 2
-    assert done.stderr.strip().endswith("manifest.json: schema version 99, expected 1")
+    assert done.stderr.strip().endswith("manifest.json: schema version 99, expected 2")
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]

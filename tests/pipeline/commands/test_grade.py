@@ -32,6 +32,9 @@ def test_a_patch_is_graded_and_its_receipt_graded_again(
     assert (kept["verdict"], kept["patch"]) == ("solved", task.deletion.gold_patch)
     again = regrow("grade", tiny_run, "--receipt", receipt)
     assert (again.returncode, again.stdout) == (0, f"{task.id}: solved, as the receipt says\n")
+    other = regrow("grade", tiny_run, "--receipt", receipt, "--task", "other")
+    assert other.returncode == 2
+    assert other.stderr.endswith(f"a receipt of {task.id}, expected one of other\n")
 
 
 def test_a_receipt_that_says_otherwise_fails_in_one_line(
@@ -80,6 +83,7 @@ BAD = {
     "an unknown task": (("--patch", "{gold}", "--task", "no"), "0 tasks start with 'no'"),
     "an unclear task": (("--patch", "{gold}", "--task", "tiny"), "5 tasks start with 'tiny'"),
     "no patch": (("--patch", "{run}/gone", "--task", "tiny"), "expected a unified diff"),
+    "no folder": (("--patch", "{gold}", "--receipt", "{run}/gone/receipt"), "in a folder that is"),
     "no receipt": (("--receipt", "{run}/gone"), "gone"),
     "another file": (("--receipt", "{run}/manifest.json"), "no receipt of a grade: KeyError"),
 }

@@ -7,6 +7,7 @@ import pytest
 from pipeline.prepare import Prepared
 from pipeline.task.planting import draw_twins, plant
 from pipeline.task.record import FailToPass, Grading, Sentinel, Task
+from pipeline.task.solve_tree import function_of
 from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, measure_grading
 from pipeline.task.verdict import ALL
 from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf
@@ -66,10 +67,10 @@ def test_plugins_and_alarms_are_the_baselines_and_some_tests_are_hidden(grading:
     assert all(it.startswith("tests/test_a.py::") for it in grading.hidden)
 
 
-def test_a_small_task_hides_nothing_and_has_a_twin_of_each_kind(task_of: TaskOf):
+def test_a_small_task_hides_one_test_and_has_a_twin_of_each_kind(task_of: TaskOf):
     made = task_of("pantry.units.convert")
     assert isinstance(made, Task), made
-    assert made.grading.hidden == ()
+    assert len({function_of(key) for key in made.grading.hidden}) == 1
     assert {it.kind for it in made.grading.sentinels} == {"equality", "exception"}
     assert len(made.grading.clones) == 2
     assert len(made.grading.sentinels) <= MAX_SENTINELS
