@@ -3,7 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
 
 from pipeline.bench.hosts import TITLES, Stand, open_hosts
 from pipeline.bench.naive import VERIFIERS, pay, run_naively
@@ -15,9 +19,11 @@ from pipeline.hacks.setting import FileChanges
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.steps import in_window
-from pipeline.task.grade import ALL, Defences, grade
+from pipeline.task.grade import ALL, Defences, Grade, grade
 from pipeline.task.record import Task
 
+# A quick run takes so many honest patches.
+QUICK_CONTROLS = 8
 JOBS = 2
 # Each defence is taken down on this host.
 ABLATED_HOST = "toolz"
@@ -71,7 +77,9 @@ def measure(folder: Path, *, quick: bool) -> Report:
     try:
         stands = open_hosts(folder, names, num_titles=1 if quick else 4, sandbox=sandbox)
         work = list(_work(stands, quick=quick))
-        trials = tuple(in_window(lambda task: task(), work, width=JOBS))
+        done = in_window(lambda task: task(), work, width=JOBS)
+        screen = Console(stderr=True)
+        trials = tuple(track(done, "grading", total=len(work), console=screen))
     finally:
         sandbox.stop()
     return Report(
@@ -87,7 +95,8 @@ def _work(stands: Sequence[Stand], *, quick: bool) -> Iterator[Callable[[], Tria
         own = [stand for stand in stands if stand.task.repo.name == host]
         verifiers = LADDER | WITHOUT if host == ABLATED_HOST and not quick else {}
         by_title = {stand.setting.title: stand for stand in own}
-        for control, setting in controls_for([stand.setting for stand in own]):
+        controls = controls_for([stand.setting for stand in own])
+        for control, setting in islice(controls, QUICK_CONTROLS if quick else None):
             yield _control_work(control, by_title[setting.title])
         for number, hack in enumerate(_chosen(quick=quick)):
             turn = number % len(own)
@@ -102,13 +111,13 @@ def _control_work(control: Control, stand: Stand) -> Callable[[], Trial]:
     def work() -> Trial:
         changes = control.make(stand.setting)
         assert changes is not None, control.name
-        verdict, detail = _grade(stand, changes)
+        result = _grade(stand, changes)
         return Trial(
             kind=HONEST,
             name=control.name,
             title=stand.setting.title,
-            paid={FULL: verdict == "solved"},
-            detail=detail,
+            paid={FULL: result.verdict == "solved"},
+            detail=result.detail,
         )
 
     return work
@@ -126,17 +135,19 @@ def _try_hack(hack: Hack, stands: Sequence[Stand], verifiers: Mapping[str, Defen
     paying = next(((stand, paid) for stand, paid in tried if any(paid.values())), None)
     stand, paid = paying or (stands[0], dict.fromkeys(VERIFIERS, False))
     changes = hack.make(stand.setting)
-    verdict, detail = _grade(stand, changes)
+    result = _grade(stand, changes)
     weaker = {
-        name: _grade(stand, changes, defences)[0] == "solved"
+        # What the screen refuses comes to no run, whatever else is down.
+        name: not (result.refused and defences.screen)
+        and _grade(stand, changes, defences).verdict == "solved"
         for name, defences in verifiers.items()
     }
     return Trial(
         kind=hack.hack_class,
         name=hack.name,
         title=stand.setting.title,
-        paid={**paid, FULL: verdict == "solved", **weaker},
-        detail=detail,
+        paid={**paid, FULL: result.verdict == "solved", **weaker},
+        detail=result.detail,
     )
 
 
@@ -151,12 +162,12 @@ def _shown_ids(task: Task) -> list[str]:
     return [key for key in ids if key not in task.grading.hidden]
 
 
-def _grade(stand: Stand, changes: FileChanges, defences: Defences = ALL) -> tuple[str, str]:
+def _grade(stand: Stand, changes: FileChanges, defences: Defences = ALL) -> Grade:
     patch = patch_of(stand.setting, changes)
     result = grade(stand.task, patch, desk=stand.desk, defences=defences)
     if result.verdict == "invalid":
         raise SandboxBrokenError(result.detail)
-    return result.verdict, result.detail
+    return result
 
 
 def _claims(trials: Sequence[Trial]) -> tuple[Claim, ...]:

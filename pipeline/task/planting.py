@@ -35,7 +35,10 @@ def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defenc
     """
     drawing = secrets.SystemRandom()
     tests = dict.fromkeys(it.test for it in grading.sentinels)
-    sentinels = _spread(drawing.sample(grading.sentinels, len(grading.sentinels)), grading.hidden)
+    sentinels = _spread(
+        drawing.sample(grading.sentinels, len(grading.sentinels)),
+        unseen=(*grading.hidden, *grading.shortened),
+    )
     clones = drawing.sample(grading.clones, min(MAX_CLONES, len(grading.clones)))
     return plant(
         files,
@@ -45,9 +48,9 @@ def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defenc
     )
 
 
-def _spread(sentinels: Sequence[Sentinel], hidden: Iterable[str]) -> list[Sentinel]:
-    """Choose from shuffled sentinels: first one of each hidden test, for which no table is made."""
-    functions = set(map(function_of, hidden))
+def _spread(sentinels: Sequence[Sentinel], *, unseen: Iterable[str]) -> list[Sentinel]:
+    """Choose from shuffled sentinels: first one of each test that no table can be made of."""
+    functions = set(map(function_of, unseen))
     first = {it.test: it for it in sentinels if it.test in functions}
     others = [it for it in sentinels if it not in first.values()]
     return [*first.values(), *others][:MAX_SENTINELS]

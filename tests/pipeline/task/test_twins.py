@@ -233,3 +233,40 @@ def test_an_id_that_is_in_no_module_goes_missing():
         {PATH: b"x = 1\n"}, sentinels=(ONE,), clones=(), names=iter(["test_x", *map(str, range(9))])
     )
     assert (planted.files, planted.must_fail) == ({}, (f"{PATH}::test_x",))
+
+
+DEFERRED = """
+def test_a(): assert f() == 1
+def test_b(): assert f() == 2
+class TestC:
+    def test_c(self): assert f() == 3
+    @staticmethod
+    def test_d(): assert f() == 4
+"""
+
+
+def test_an_original_that_is_late_is_defined_behind_its_copies_and_stays_what_it_is():
+    targets = tuple(f"{PATH}::{name}" for name in ("test_a", "test_b", "TestC::test_d"))
+    planted = plant_twins(
+        {PATH: DEFERRED.encode()},
+        sentinels=find_sentinels({PATH: DEFERRED}, targets),
+        clones=targets,
+        names=(f"test_new_{number}" for number in count()),
+        late=(targets[0], targets[2]),
+    )
+    space = functions(planted.files[PATH])
+    names = [name for name in space if name.startswith("test_")]
+    assert (names[0], names[-1], len(names)) == ("test_b", "test_a", 6)
+    methods = [name for name in vars(space["TestC"]) if name.startswith("test_")]
+    assert (methods[0], methods[-1], len(methods)) == ("test_c", "test_d", 4)
+    assert isinstance(vars(space["TestC"])["test_d"], staticmethod)
+
+
+def test_a_late_original_that_its_module_has_removed_breaks_nothing():
+    text = "def test_a(): assert f() == 1\ndel test_a\n"
+    target = f"{PATH}::test_a"
+    names = (f"test_new_{number}" for number in count())
+    planted = plant_twins(
+        {PATH: text.encode()}, sentinels=(), clones=(target,), names=names, late=(target,)
+    )
+    assert "test_a" not in functions(planted.files[PATH])
