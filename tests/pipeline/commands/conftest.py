@@ -94,6 +94,7 @@ LIBRARY = {
 
         def test_title_case():
             assert title_case(" two  words ") == "Two Words"
+            assert title_case("one") == "One"
         """,
     "tests/test_shapes.py": """\
         import pytest
