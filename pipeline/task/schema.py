@@ -44,7 +44,12 @@ def to_row(record: object) -> Row:
 
 
 def from_row(cls: type[Record], row: Mapping[str, object]) -> Record:
-    """Return the record of class `cls` that `to_row` turned into `row`."""
+    """Return the record of class `cls` that `to_row` turned into `row`.
+
+    Raises:
+        TypeError: a value is not what its field takes.
+        KeyError: a field is missing.
+    """
     return cls(**_values(cls, row))
 
 
@@ -90,9 +95,18 @@ def _values(cls: object, row: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _typed(hint: object, value: object) -> object:
-    if isinstance(value, list):
-        return tuple(_typed(_item_of(hint), item) for item in value)
-    if isinstance(value, dict):
-        assert isinstance(hint, type)
+    item = _item_of(hint)
+    if item is not None and isinstance(value, list):
+        return tuple(_typed(item, it) for it in value)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
         return hint(**_values(hint, value))
+    if item is not None or dataclasses.is_dataclass(hint) or type(value) not in _plain_types(hint):
+        raise TypeError(f"{value!r}: expected {getattr(hint, '__name__', hint)}")
     return value
+
+
+def _plain_types(hint: object) -> tuple[object, ...]:
+    """Return the types of a scalar; a whole number may stand for a float, a choice is a text."""
+    if hint is float:
+        return (float, int)
+    return (hint,) if hint in SCALARS else (str,)

@@ -58,11 +58,15 @@ def test_a_receipt_comes_back_as_it_was_whatever_its_patch_holds(patch: str, det
         ('{"version": 9}', "a receipt of version 9, expected 1"),
         ("[" * 100_000, "no receipt of a grade: RecursionError"),
         (
+            write_receipt(receipt("a")).replace('"task":"', '"task":5,"_":"'),
+            "no receipt of a grade: TypeError: 5: expected str",
+        ),
+        (
             write_receipt(receipt("a")).replace('"patch":"a"', '"patch":"b"'),
             "the patch of the receipt is not the one that was graded",
         ),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_what_is_no_receipt_is_refused_in_one_line(text: str, message: str):
     with pytest.raises(ValueError, match=message) as caught:

@@ -245,7 +245,7 @@ class TestC:
 """
 
 
-def test_an_original_that_is_late_is_defined_behind_its_copies_and_stays_what_it_is():
+def test_an_original_that_is_late_is_defined_behind_its_copies_and_stays_what_it_is() -> None:
     targets = tuple(f"{PATH}::{name}" for name in ("test_a", "test_b", "TestC::test_d"))
     planted = plant_twins(
         {PATH: DEFERRED.encode()},
@@ -262,7 +262,7 @@ def test_an_original_that_is_late_is_defined_behind_its_copies_and_stays_what_it
     assert isinstance(vars(space["TestC"])["test_d"], staticmethod)
 
 
-def test_a_late_original_that_its_module_has_removed_breaks_nothing():
+def test_a_late_original_that_its_module_has_removed_breaks_nothing() -> None:
     text = "def test_a(): assert f() == 1\ndel test_a\n"
     target = f"{PATH}::test_a"
     names = (f"test_new_{number}" for number in count())
