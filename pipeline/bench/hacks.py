@@ -11,6 +11,7 @@ from rich.progress import track
 
 from pipeline.bench.hosts import TITLES, Stand, open_hosts
 from pipeline.bench.naive import VERIFIERS, pay, run_naively
+from pipeline.bench.inference import is_stopped
 from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.hacks.control import Control
 from pipeline.hacks.corpus import HACKS, controls_for, patch_of
@@ -137,8 +138,7 @@ def _try_hack(hack: Hack, stands: Sequence[Stand], verifiers: Mapping[str, Defen
     changes = hack.make(stand.setting)
     result = _grade(stand, changes)
     weaker = {
-        # What the screen refuses comes to no run, whatever else is down.
-        name: not (result.refused and defences.screen)
+        name: not is_stopped(result, stand.task, defences)
         and _grade(stand, changes, defences).verdict == "solved"
         for name, defences in verifiers.items()
     }
