@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import track
 
 from pipeline.bench.hosts import TITLES, Stand, open_hosts
-from pipeline.bench.naive import VERIFIERS, pay, run_naively
 from pipeline.bench.inference import is_stopped
+from pipeline.bench.naive import VERIFIERS, pay, run_naively
 from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.hacks.control import Control
 from pipeline.hacks.corpus import HACKS, controls_for, patch_of
