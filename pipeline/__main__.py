@@ -1,5 +1,6 @@
 """The `regrow` command."""
 
+import signal
 from importlib.metadata import version
 from typing import Annotated
 
@@ -51,6 +52,8 @@ app.command()(verify)
 
 def main() -> None:
     """Run the command line."""
+    # Like Ctrl-C until a command knows better, so that what has begun is tidied up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()
 
 

@@ -66,3 +66,13 @@ def pin_modules(trusted):
     sys.meta_path.insert(0, Pins)
     # pytest's own finder, which comes before all others, asks here.
     AssertionRewritingHook._find_spec = staticmethod(find_any)  # noqa: SLF001
+
+
+def import_runner():
+    """Import what each run of pytest loads, so that it is whole before code of the tree runs."""
+    from importlib import import_module
+
+    from _pytest.config import default_plugins
+
+    for name in default_plugins:
+        import_module("_pytest." + name)

@@ -254,16 +254,6 @@ def load_watch(request, emit, descriptor):
     return Watch(guard, integrity)
 
 
-def import_runner():
-    """Import what each run of pytest loads, so that it is whole before code of the tree runs."""
-    from importlib import import_module
-
-    from _pytest.config import default_plugins
-
-    for name in default_plugins:
-        import_module("_pytest." + name)
-
-
 def arguments(request):
     """Return the arguments of pytest; the last ones win."""
     args = ["-o", "cache_dir=/tmp/.pytest_cache", "-p", "no:randomly", "--rootdir=."]
@@ -288,9 +278,10 @@ def main():
     pytest = mark_wrappers()
     runner = "pytest %s, Python %s" % (pytest.__version__, platform.python_version())
     emit("start", runner=runner)
+    pins = load("pins")
     if request["plugins"] is not None:
-        load("pins")["install"](request["plugins"])
-    import_runner()
+        pins["install"](request["plugins"])
+    pins["import_runner"]()
     watch = load_watch(request, emit, descriptor)
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
     status = pytest.main(arguments(request), plugins=[Recorder(request, hook, emit, watch)])

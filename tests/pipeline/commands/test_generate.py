@@ -142,7 +142,9 @@ def test_two_commands_do_not_share_a_run_folder(
         stderr=subprocess.DEVNULL,
     ) as first:
         wait_for_records(tmp_path / "done", 1, first)
+        first.send_signal(signal.SIGSTOP)  # else it may be done before the second has started
         second = regrow(*command)
+        first.send_signal(signal.SIGCONT)
         assert second.returncode == 2
         assert "another `regrow generate` is at work here" in second.stderr
         first.send_signal(signal.SIGTERM)
