@@ -221,6 +221,7 @@ from pantry.lazy import hum, whisper
 
 def test_hum():
     assert hum("Salt") == "~salt~"
+    assert hum("OATS") == "~oats~"
 
 
 def test_not_hum():
@@ -273,6 +274,8 @@ def test_add():
     shelf = Shelf()
     shelf.add("salt", 5)
     assert shelf.things == {"salt": 5}
+    shelf.add("salt", 2)
+    assert shelf.things == {"salt": 7}
 
 
 def test_find():
@@ -285,6 +288,7 @@ def test_find_nothing():
 
 def test_heaviest():
     assert Shelf({"salt": 1, "oats": 3}).heaviest() == ["oats"]
+    assert Shelf({"salt": 1, "oats": 3}).heaviest(2) == ["oats", "salt"]
 
 
 def test_label():
@@ -301,6 +305,7 @@ import pantry
 
 def test_slug():
     assert pantry.slug("Green Peas") == "green-peas"
+    assert pantry.slug("Salt") == "salt"
 
 
 def test_other():
