@@ -70,7 +70,13 @@ def found_with(reached: Mapping[str, tuple[str, ...]], early: tuple[str, ...] = 
         cpu_ratio=1.0,
     )
     baseline = Baseline(
-        passing=IDS, quarantined=(), durations_s=(0.0,) * len(IDS), cpu_s=(1.0,), num_runs=1
+        passing=IDS,
+        quarantined=(),
+        durations_s=(0.0,) * len(IDS),
+        cpu_s=(1.0,),
+        num_runs=1,
+        plugins=(),
+        alarms=(),
     )
     return find_features(SOURCES, trace=trace, baseline=baseline, import_roots=("src",))
 

@@ -5,6 +5,8 @@ import sys
 import types
 
 STANDARD = os.path.dirname(types.__file__)
+# Programs of the sandbox: a warm worker's runs start below one.
+SANDBOX = "/run/regrow"
 LOGGING = os.path.join(STANDARD, "logging", "__init__.py")
 TRACEBACK = os.path.join(STANDARD, "traceback.py")
 # Its functions that look up lines for the frames they are given, and those that give them a stack.
@@ -27,7 +29,7 @@ class Places:
         self.tests = set(tests)
         self.stems = {stem_of(path) for path in tests}
         self.names = {stem.rpartition("/")[2] for stem in self.stems}
-        prefixes = {sys.prefix, sys.base_prefix, STANDARD, os.path.dirname(__file__)}
+        prefixes = {sys.prefix, sys.base_prefix, STANDARD, SANDBOX, os.path.dirname(__file__)}
         self.trusted = (*(prefix + "/" for prefix in prefixes), "<frozen ")
         self.known = {}
 
