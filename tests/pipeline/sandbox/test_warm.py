@@ -262,11 +262,11 @@ def test_an_overlay_of_the_host_stays_as_it_is(warm: Warm, script: MakeJob, tmp_
 
 
 def zygote_of(code: str) -> str:
-    """Return code that finds the other process of a worker and does something to it."""
+    """Return code that finds the other process of a worker, if it is in one, and harms it."""
     return (
         "import resource, signal\n"
-        "(zygote,) = [int(it) for it in os.listdir('/proc') if it.isdecimal()"
-        " and int(it) not in (1, os.getpid())]\n" + code
+        "others = [int(it) for it in os.listdir('/proc') if it.isdecimal()"
+        f" and int(it) not in (1, os.getpid())]\nfor zygote in others: {code}"
     )
 
 
