@@ -24,8 +24,9 @@ def {equality}(value):
         return value + 1 if value + 1 != value else -value
     if kind in (str, bytes):
         return value + (value[:1] or kind(1))
+    # An item that is wrong, at the same length: whoever equals all is equal to that as well.
     if kind in (list, tuple):
-        return kind([*value, None])
+        return kind([*map({equality}, value[:1]), *value[1:]] or [None])
     if kind in (set, frozenset):
         return kind([*value, object()])
     if kind is dict:
