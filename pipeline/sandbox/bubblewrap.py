@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline.sandbox import process, seccomp, tree, view
+from pipeline.sandbox import orphans, process, seccomp, tree, view
 from pipeline.sandbox.channels import Channels
 from pipeline.sandbox.pipe import Pipe
 from pipeline.sandbox.piped import Piped
@@ -38,6 +38,8 @@ class Bubblewrap:
     counts_users = True
 
     def __init__(self, bwrap: Path) -> None:
+        """Sweep what a driver that was killed has left, and be ready for jobs."""
+        orphans.end_orphans(bwrap, marks=process.MARKS)
         self._bwrap = bwrap
         self._is_root = os.geteuid() == 0
         self._filter = seccomp.program(platform.machine())

@@ -18,6 +18,8 @@ HOST_ID = 61000
 # What the launcher needs to make itself the job's user; it has none of them when the job starts.
 _CAPABILITIES = ("CAP_CHOWN", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID")
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+# Arguments of every bwrap of ours.
+MARKS = ("--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "regrow")
 
 
 class Process:
@@ -127,8 +129,7 @@ def start(
 def _arguments(info: int, gate: int | None) -> list[str]:
     """Return bwrap's arguments for namespaces and users."""
     arguments = [f"--unshare-{name}" for name in _NAMESPACES]
-    arguments += ["--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "regrow"]
-    arguments += ["--info-fd", str(info), "--cap-drop", "ALL"]
+    arguments += [*MARKS, "--info-fd", str(info), "--cap-drop", "ALL"]
     if gate is None:
         return [*arguments, "--uid", str(USER_ID), "--gid", str(USER_ID)]
     for capability in _CAPABILITIES:

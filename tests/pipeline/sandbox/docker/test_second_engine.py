@@ -15,7 +15,7 @@ from pipeline.sandbox.protocol import (
     SandboxStoppedError,
     SandboxUnavailableError,
 )
-from tests.pipeline.sandbox.docker.conftest import SecondEngine
+from tests.pipeline.engines import SecondEngine
 
 OpenDocker = Callable[[str], Docker]
 

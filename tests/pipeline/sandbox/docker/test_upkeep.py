@@ -12,7 +12,7 @@ from pipeline.sandbox.docker.base import ensure_base
 from pipeline.sandbox.docker.engine import Engine, connect
 from pipeline.sandbox.docker.upkeep import sweep
 from pipeline.sandbox.protocol import Mount
-from tests.pipeline.sandbox.docker.conftest import SecondEngine
+from tests.pipeline.engines import SecondEngine
 
 DAY_S = 24 * 3600.0
 

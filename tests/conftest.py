@@ -1,0 +1,3 @@
+"""Fixtures for tests in any folder."""
+
+pytest_plugins = ("tests.pipeline.engines",)
