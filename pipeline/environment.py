@@ -1,6 +1,7 @@
 """Resolve what a Repo's tests need into a lock, and build the environment that it describes."""
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -12,9 +13,9 @@ from pipeline.cache import beside, publish
 from pipeline.dependencies import find_dependencies
 from pipeline.index import IndexUnreachableError
 from pipeline.repo import Fetched
-from pipeline.snapshot import snapshot_tree
+from pipeline.snapshot import MTIME, snapshot_tree
 from pipeline.task.record import Environment, Reject, Repo, TestCommand, content_id
-from pipeline.task.suite import TREE
+from pipeline.task.suite import ENVIRONMENT, TREE
 from pipeline.uv import (
     InstallError,
     Interpreter,
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 # Part of the digest: raised when the same lock is built into another folder.
-LAYOUT = 1
+LAYOUT = 2
 # Of a name in a file's name.
 MAX_PART = 100
 # Dependencies are never built here, since building runs their code.
@@ -155,6 +156,7 @@ def build(environment: Environment, *, cache: Path, index: str) -> BuiltEnvironm
             if refused is not None:
                 return refused
             _describe_project(partial, environment)
+            _compile(partial, interpreter)
             publish(partial, folder)
     return BuiltEnvironment(folder=folder, interpreter_prefix=describe_interpreter(python).prefix)
 
@@ -177,12 +179,6 @@ def _install(
     installed = _offline_first(command, lock=environment.lock, cache=cache)
     if isinstance(installed, Reject):
         return installed
-    # By the base interpreter without its site-packages, since installed `.pth` files are code.
-    # Files that do not compile are left to those who import them.
-    subprocess.run(
-        [interpreter.path, "-I", "-S", "-m", "compileall", "-qq", str(_site_packages(folder))],
-        check=False,
-    )
     return None
 
 
@@ -221,6 +217,29 @@ def _describe_project(folder: Path, environment: Environment) -> None:
 
 def _site_packages(folder: Path) -> Path:
     return next(folder.glob("lib/python3*/site-packages"))
+
+
+def _compile(folder: Path, interpreter: Interpreter) -> None:
+    """Give all files one time, and compile what is Python; equal locks make equal folders.
+
+    Bytecode names the time of its source, and so do the layers of images: what was compiled for
+    one build is good for the next, on another day or another machine.
+
+    By the base interpreter without its site-packages, since installed `.pth` files are code. Files
+    that do not compile are left to those who import them.
+    """
+    _set_times(folder)
+    command = [interpreter.path, "-I", "-S", "-m", "compileall", "-qq"]
+    # Bytecode names its source too, which is to be the path in a sandbox.
+    command += ["-s", str(folder), "-p", ENVIRONMENT, str(_site_packages(folder))]
+    subprocess.run(command, check=False)
+    _set_times(folder)
+
+
+def _set_times(folder: Path) -> None:
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.utime(Path(root, name), (MTIME, MTIME), follow_symlinks=False)
 
 
 def _without_comments(lock: str) -> str:

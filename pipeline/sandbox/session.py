@@ -68,6 +68,7 @@ class Session:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._decoder = wire.Decoder()
+        self._kept = wire.Kept()
 
     def wait_until_ready(self) -> tuple[str, ...]:
         """Wait for the word that a job may come; return what speaks against one.
@@ -98,7 +99,8 @@ class Session:
         began_s = time.monotonic()
         plan = _plan(job, counts_users=counts_users, is_last=is_last)
         with _Intake(job) as intake:
-            self._send(_request(job, cache, plan), intake)
+            kept = None if is_last else self._kept
+            self._send(_request(job, cache, kept, plan), intake)
             ends_s = time.monotonic() + job.limits.wall_s + _PATIENCE_S
             for kind, payload in self._frames(ends_s=ends_s):
                 if intake.take(kind, payload):
@@ -137,11 +139,13 @@ class Session:
         return self._transport.complaint() or "no word"
 
 
-def _request(job: Job, cache: wire.FileCache, plan: dict[str, object]) -> Iterator[bytes]:
+def _request(
+    job: Job, cache: wire.FileCache, kept: wire.Kept | None, plan: dict[str, object]
+) -> Iterator[bytes]:
     """Yield the frames that have a job run."""
     yield wire.json_frame(b"P", plan)
     for mount in _folders(job):
-        yield from wire.folder_frames(mount.source, cache)
+        yield from wire.folder_frames(mount.source, cache, kept)
     for piece in wire.cut(job.stdin):
         yield wire.frame(b"I", piece)
     yield wire.frame(b"G")

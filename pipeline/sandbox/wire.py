@@ -1,5 +1,6 @@
 """Speak with `inside/serve.py`: frames, and the folders that travel in them."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -7,7 +8,9 @@ import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from pipeline.sandbox import tree
 from pipeline.sandbox.protocol import SandboxBrokenError
@@ -16,8 +19,12 @@ CHUNK_BYTES = 2**20
 _HEAD_BYTES = 5
 # Far above what the other end sends: more is no frame.
 _MOST_BYTES = 2**28
-# What a listing says of one path: kind, mode, size, mtime_ns, target of a link.
+# What a listing says of one path: kind, mode, size, mtime_ns; target of a link, or name of a blob.
 Entry = tuple[str, str, int, int, int, str]
+# Files up to this size are blobs, which a server that stays is sent once.
+_BLOB_BYTES = 2**18
+# What one server keeps of them at most, of the memory that is its own.
+_KEPT_BYTES = 2**24
 
 
 class WireError(SandboxBrokenError):
@@ -65,40 +72,85 @@ class FileCache:
     def __init__(self, most_bytes: int = 2**28) -> None:
         self._room = most_bytes
         self._lock = threading.Lock()
-        self._files: OrderedDict[tuple[int, ...], bytes] = OrderedDict()
+        self._files: OrderedDict[tuple[int, ...], Content] = OrderedDict()
 
-    def read(self, path: str, found: os.stat_result) -> bytes:
+    def read(self, path: str, found: os.stat_result) -> "Content":
         """Return what is in a file, which `found` was just told of."""
         key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         with self._lock:
             if key in self._files:
                 self._files.move_to_end(key)
                 return self._files[key]
-        data = Path(path).read_bytes()
+        content = Content.of(Path(path).read_bytes())
         with self._lock:
             if key not in self._files:
-                self._files[key] = data
-                self._room -= len(data)
+                self._files[key] = content
+                self._room -= len(content.data)
             while self._room < 0:
-                self._room += len(self._files.popitem(last=False)[1])
-        return data
+                self._room += len(self._files.popitem(last=False)[1].data)
+        return content
 
 
-def folder_frames(folder: Path, cache: FileCache) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is in a file."""
+
+    data: bytes
+    # What a server knows it by; empty when it is too large to be kept.
+    blob: str
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Name the data."""
+        is_small = len(data) <= _BLOB_BYTES
+        return cls(data, hashlib.sha256(data).hexdigest() if is_small else "")
+
+
+class Kept:
+    """What a server that stays has kept of what it was sent."""
+
+    def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
+        self._room = most_bytes
+        self._blobs: set[str] = set()
+
+    def offer(self, content: Content) -> tuple[str, bool]:
+        """Return the blob that a listing names for a content, and whether that has to be sent.
+
+        The server keeps what it is sent with a name.
+        """
+        if content.blob in self._blobs:
+            return content.blob, False
+        if not content.blob or len(content.data) > self._room:
+            return "", True
+        self._room -= len(content.data)
+        self._blobs.add(content.blob)
+        return content.blob, True
+
+
+def folder_frames(folder: Path, cache: FileCache, kept: Kept | None = None) -> Iterator[bytes]:
     """Yield the frames that lay out a folder: its listing, the content of its files.
+
+    Args:
+        folder: what to lay out.
+        cache: of the files that travel.
+        kept: by a server that stays; one that does not is sent everything.
 
     Raises:
         OSError: it cannot be read, or changes meanwhile.
     """
-    entries, files = [], []
+    entries: list[Entry] = []
+    files: list[tuple[str, os.stat_result, str]] = []
     for path, name, found in _everything(folder):
-        entry = _entry(path, name, found)
+        blob, is_sent = "", stat.S_ISREG(found.st_mode)
+        if is_sent and kept is not None and found.st_size <= _BLOB_BYTES:
+            blob, is_sent = kept.offer(_content(path, found, cache))
+        entry = _entry(path, name, found, blob=blob)
         if entry is not None:
             entries.append(entry)
-        if stat.S_ISREG(found.st_mode):
-            files.append((path, found))
+        if is_sent:
+            files.append((path, found, blob))
     yield json_frame(b"F", entries)
-    contents = (_content(path, found, cache) for path, found in files)
+    contents = (_content(path, found, cache, blob=blob).data for path, found, blob in files)
     for chunk in _chunks(contents):
         yield frame(b"B", chunk)
 
@@ -111,7 +163,7 @@ def _everything(folder: Path) -> Iterator[tuple[str, str, os.stat_result]]:
         yield found.path, found.path[start:], found.stat(follow_symlinks=False)
 
 
-def _entry(path: str, name: str, found: os.stat_result) -> Entry | None:
+def _entry(path: str, name: str, found: os.stat_result, *, blob: str) -> Entry | None:
     """Return the line of a listing; nothing for a device, a socket or a pipe."""
     mode, mtime_ns = stat.S_IMODE(found.st_mode), found.st_mtime_ns
     if stat.S_ISDIR(found.st_mode):
@@ -119,15 +171,15 @@ def _entry(path: str, name: str, found: os.stat_result) -> Entry | None:
     if stat.S_ISLNK(found.st_mode):
         return name, "link", mode, 0, mtime_ns, str(Path(path).readlink())
     if stat.S_ISREG(found.st_mode):
-        return name, "file", mode, found.st_size, mtime_ns, ""
+        return name, "file", mode, found.st_size, mtime_ns, blob
     return None
 
 
-def _content(path: str, found: os.stat_result, cache: FileCache) -> bytes:
-    data = cache.read(path, found)
-    if len(data) != found.st_size:
+def _content(path: str, found: os.stat_result, cache: FileCache, *, blob: str = "") -> Content:
+    content = cache.read(path, found)
+    if len(content.data) != found.st_size or blob not in {"", content.blob}:
         raise OSError(f"{path}: changed while it was read")
-    return data
+    return content
 
 
 def _chunks(contents: Iterable[bytes]) -> Iterator[bytes]:

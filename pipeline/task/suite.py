@@ -157,9 +157,14 @@ def run_suite(
         stdin=json.dumps(message).encode(),
         collect=second,
         # A traced run hooks imports before pytest's; one that keeps bytecode must write pytest's.
-        preload=() if request.trace or request.keep_bytecode else PRELOAD,
+        preload=() if request.trace or request.keep_bytecode else _preload(tree),
     )
     return read_run(sandbox.run(job), nonce=nonce)
+
+
+def _preload(tree: Path) -> tuple[str, ...]:
+    """Return what a run imports before anything of its tree."""
+    return (*PRELOAD, "tomllib") if (tree / "pyproject.toml").exists() else PRELOAD
 
 
 def _test_code(tree: Path) -> list[str]:

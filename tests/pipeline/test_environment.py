@@ -135,6 +135,29 @@ def test_an_environment_is_built_once_and_again_without_the_index(tmp_path: Path
     assert [path.name for path in (cache / "environments").iterdir()] == [environment.digest]
 
 
+def test_environments_of_one_lock_are_equal_on_whatever_day_they_are_built(
+    tmp_path: Path, index: str
+):
+    environment = _resolved(tmp_path, index)
+    assert isinstance(environment, record.Environment)
+
+    def listing(cache: str) -> dict[str, object]:
+        built = build(environment, cache=tmp_path / cache, index=index)
+        assert isinstance(built, BuiltEnvironment)
+        files = [it for it in built.folder.rglob("*") if not it.is_symlink() and it.is_file()]
+        return {
+            str(it.relative_to(built.folder)): (it.stat().st_mtime_ns, it.read_bytes())
+            for it in files
+            # Names of the folder, the files of uv itself.
+            if it.parent.name != "bin" and it.name not in {"RECORD", "uv_cache.json"}
+        }
+
+    first, second = listing("one"), listing("two")
+    assert first == second
+    assert any(name.endswith(".pyc") for name in first)
+    assert len({time for time, _ in first.values()}) == 1
+
+
 def test_code_of_dependencies_does_not_run_while_they_are_installed(tmp_path: Path):
     spy = SPY.format(str(tmp_path / "ran"))
     evil = wheel("evil", "1.0", source=spy, more={"evil.pth": "import evil\n"})

@@ -44,7 +44,7 @@ class Host:
     fd, events = 0, selectors.EVENT_READ
 
     def __init__(self):
-        self.rest = b""  # of a frame with content
+        self.rest = memoryview(b"")  # of a frame with content
 
     def move(self):
         """End: while a job runs the host has nothing to say, so it is gone."""
@@ -74,7 +74,7 @@ class Host:
     def take(self, size):
         """Return content: at least one byte, at most so many."""
         while not self.rest:
-            self.rest = self.expect(b"B")
+            self.rest = memoryview(self.expect(b"B"))
         taken, self.rest = self.rest[:size], self.rest[size:]
         return taken
 
@@ -101,6 +101,7 @@ class Server:
         self.children = serve_job.Children()
         self.zygote = None
         self.traces = None
+        self.blobs = {}  # contents that the host has sent with a name, and will not send again
 
     def serve(self):
         """Run one job and make ready for the next."""
@@ -120,10 +121,7 @@ class Server:
         targets = [folder["target"] for folder in plan["folders"]]
         if self.traces is None:
             self.traces = serve_traces.Traces(TEMPORARY, targets)
-        marks = [
-            serve_folders.lay_out(target, json.loads(self.host.expect(b"F")), self.host.take)
-            for target in targets
-        ]
+        marks = [self.lay_out(folder) for folder in plan["folders"]]
         stdin = self.standard_input()
         if plan["preload"] and self.zygote is None:
             self.zygote = serve_zygote.Zygote(plan, writable=self.traces.places)
@@ -136,6 +134,12 @@ class Server:
         room = plan["limits"]["disk_bytes"] + watch.before_bytes
         limit = self.give_back(plan, marks, room) or limit
         return self.report(plan, run, limit)
+
+    def lay_out(self, folder):
+        """Fill a folder; return what tells its files from changed ones, if that will be asked."""
+        entries = json.loads(self.host.expect(b"F"))
+        serve_folders.lay_out(folder["target"], entries, self.host.take, self.blobs)
+        return serve_folders.marks(folder["target"], entries) if folder["mode"] == "write" else {}
 
     def standard_input(self):
         parts = []

@@ -7,43 +7,65 @@ import stat
 CHUNK_BYTES = 2**20
 
 
-def lay_out(folder, entries, take):
-    """Make what a listing says; return what tells the files from changed ones, by path.
+def lay_out(folder, entries, take, blobs):
+    """Make what a listing says.
 
     Args:
         folder: where; it exists and is empty.
-        entries: each path, kind, mode, size, mtime_ns, link; folders before what is in them.
+        entries: each path, kind, mode, size, mtime_ns, link or blob; folders before their content.
         take: returns the next bytes of the files' content, at least one and at most so many.
+        blobs: contents of earlier listings by name, which do not come again.
     """
-    marks, folders = {}, []
-    for path, kind, mode, size, mtime_ns, link in entries:
+    folders = []
+    for path, kind, mode, size, mtime_ns, name in entries:
         place = os.path.join(folder, path)
         if kind == "dir":
             if not os.path.ismount(place):
                 os.mkdir(place, 0o700)
             folders.append((place, mode, mtime_ns))
         elif kind == "link":
-            os.symlink(link, place)
+            os.symlink(name, place)
             os.utime(place, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
         else:
-            marks[path] = write_file(place, mode, size, mtime_ns, take)
+            write_file(place, mode, mtime_ns, pieces(size, name, take, blobs))
     for place, mode, mtime_ns in reversed(folders):  # only now: filling one changes its time
         os.chmod(place, mode)
         os.utime(place, ns=(mtime_ns, mtime_ns))
-    return marks
 
 
-def write_file(place, mode, size, mtime_ns, take):
+def pieces(size, name, take, blobs):
+    """Return the content of a file in pieces; one with a name is kept."""
+    if not name:
+        return taken(size, take)
+    if name not in blobs:
+        blobs[name] = b"".join(taken(size, take))
+    return [blobs[name]]
+
+
+def taken(size, take):
+    while size:
+        piece = take(size)
+        size -= len(piece)
+        yield piece
+
+
+def write_file(place, mode, mtime_ns, content):
     fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        while size:
-            chunk = take(size)
-            size -= len(chunk)
-            write_all(fd, chunk)
+        for piece in content:
+            write_all(fd, piece)
         os.utime(fd, ns=(mtime_ns, mtime_ns))
-        return mark(os.fstat(fd))
     finally:
         os.close(fd)
+
+
+def marks(folder, entries):
+    """Return what tells the files of a listing from changed ones, by path."""
+    return {
+        path: mark(os.lstat(os.path.join(folder, path)))
+        for path, kind, *_ in entries
+        if kind == "file"
+    }
 
 
 def write_all(fd, data):

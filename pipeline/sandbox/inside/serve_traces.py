@@ -7,8 +7,11 @@ import serve_watch
 
 # What the kernel keeps for a namespace when all its processes are gone; each has a heading.
 TABLES = ("/proc/sysvipc/msg", "/proc/sysvipc/sem", "/proc/sysvipc/shm")
-# Connections that wait for late packets: another job could not have their ports.
-CONNECTIONS = ("/proc/1/net/tcp", "/proc/1/net/tcp6")
+# Connections, those that wait for late packets included: another job could not have their ports.
+# Lines of a name and its counters; the whole lists take a walk through all of the machine.
+CONNECTIONS = ("/proc/1/net/sockstat", "/proc/1/net/sockstat6")
+# Of this namespace: in use, waiting.
+COUNTERS = (b"inuse", b"tw")
 
 
 class Traces:
@@ -31,7 +34,8 @@ class Traces:
         doubts += [
             place for place, size in self.bytes.items() if serve_watch.volume_bytes(place) != size
         ]
-        return doubts + [table for table in (*TABLES, *CONNECTIONS) if num_lines(table) > 1]
+        doubts += [table for table in TABLES if num_lines(table) > 1]
+        return doubts + [table for table in CONNECTIONS if num_connections(table)]
 
     def empty(self, place):
         if place in self.folders:
@@ -46,7 +50,18 @@ def look(place):
 
 
 def num_lines(table):
+    return len(lines(table))
+
+
+def num_connections(table):
+    """Return how many TCP sockets the namespace has."""
+    rows = [line.split() for line in lines(table) if line.startswith(b"TCP")]
+    pairs = [pair for row in rows for pair in zip(row[1::2], row[2::2])]
+    return sum(int(number) for name, number in pairs if name in COUNTERS)
+
+
+def lines(table):
     try:
-        return len(serve_watch.read(table).splitlines())
+        return serve_watch.read(table).splitlines()
     except FileNotFoundError:  # a kernel without
-        return 0
+        return []

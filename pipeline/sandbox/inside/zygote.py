@@ -35,7 +35,7 @@ PRCTL = ctypes.CDLL(None).prctl
 
 
 def main(hub):
-    """Serve until a fork is to run a script; return its path there."""
+    """Serve until a fork is to run a script; return its path there, and what `keep_codes` kept."""
     PRCTL(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no job may look into us
     modules, folders = load(hub.recv(MESSAGE_BYTES))
     if not is_safe_path():
@@ -43,15 +43,19 @@ def main(hub):
     import_all(modules)
     say(hub, unfit(folders))
     known = promised_folders()
+    codes = {}
     gc.collect()
     gc.freeze()  # else the first collection in each fork would touch, and so copy, all we have
     while True:
         request, descriptors = receive(hub)
         if request is None:
             say(hub, "")
-        elif is_the_fork(descriptors):
+            continue
+        script = request["command"][1]
+        keep_codes(script, codes, folders)
+        if is_the_fork(descriptors):
             become(request, descriptors, hub, known)
-            return request["command"][1]
+            return script, codes
 
 
 def say(hub, message):
@@ -104,6 +108,21 @@ def named_folders(site, name):
         lines = [line.strip() for line in file]
     kept = [line for line in lines if line and not line.startswith(("#", "import"))]
     return [os.path.join(site, line) for line in kept]
+
+
+def keep_codes(script, codes, folders):
+    """Compile a script, and those beside it, once for all forks: jobs cannot change them."""
+    folder = os.path.dirname(script)
+    if script in codes or (folder + "/").startswith(tuple(it + "/" for it in folders)):
+        return
+    for name in os.listdir(folder):
+        if name.endswith(".py"):
+            path = os.path.join(folder, name)
+            try:
+                codes[path] = code_of(path)
+            except (OSError, SyntaxError, ValueError):
+                continue  # the fork says so
+    gc.freeze()
 
 
 def receive(hub):
@@ -188,10 +207,12 @@ def code_of(path):
 
 if __name__ == "__main__":
     ORIGINAL = sys.modules["__main__"]  # whose names we go on using
-    SCRIPT = main(_socket.socket(fileno=int(sys.argv[1])))
+    SCRIPT, CODES = main(_socket.socket(fileno=int(sys.argv[1])))
     MAIN = fresh_main(SCRIPT)
+    if SCRIPT in CODES:
+        MAIN.__codes__ = CODES  # the script's to use, and to remove
     try:
-        exec(code_of(SCRIPT), MAIN.__dict__)  # noqa: S102  it is what we are for
+        exec(CODES.get(SCRIPT) or code_of(SCRIPT), MAIN.__dict__)  # noqa: S102  what we are for
     except Exception as error:
         error.__traceback__ = error.__traceback__.tb_next  # without this frame
         sys.excepthook(type(error), error, error.__traceback__)

@@ -21,9 +21,11 @@ def pin_plugins(names, folders):
     from _pytest.config import PytestPluginManager
     from pluggy._manager import DistFacade
 
+    # Without a name there is nothing to look for in all that is installed.
+    installed = list(importlib.metadata.distributions(path=folders)) if names else []
     known = {
         (entry.group, entry.name): (distribution, entry)
-        for distribution in reversed(list(importlib.metadata.distributions(path=folders)))
+        for distribution in reversed(installed)
         for entry in distribution.entry_points
     }
 

@@ -15,6 +15,8 @@ import random
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# The scripts beside this one by path, where whoever runs this has compiled them already.
+CODES = globals().pop("__codes__", {})
 
 
 def describe(value):
@@ -238,9 +240,13 @@ def load(name):
     """Run a script beside this one, which nothing can import, and return its names."""
     path = os.path.join(HERE, name + ".py")
     space = {"__name__": "regrow_" + name, "__file__": path}
-    with open(path, encoding="utf-8") as file:
-        exec(compile(file.read(), path, "exec"), space)  # noqa: S102
+    exec(CODES.get(path) or read_code(path), space)  # noqa: S102
     return space
+
+
+def read_code(path):
+    with open(path, encoding="utf-8") as file:
+        return compile(file.read(), path, "exec")
 
 
 def load_watch(request, emit, descriptor):
@@ -283,6 +289,7 @@ def main():
         pins["install"](request["plugins"])
     pins["import_runner"]()
     watch = load_watch(request, emit, descriptor)
+    CODES.clear()
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
     status = pytest.main(arguments(request), plugins=[Recorder(request, hook, emit, watch)])
     if hook:

@@ -148,6 +148,22 @@ def test_a_job_in_a_worker_is_as_in_a_new_process(sandbox: Sandbox, warm: Warm, 
     assert num_served(warm) == 2
 
 
+def test_a_script_that_no_job_can_change_is_compiled_for_all(
+    sandbox: Sandbox, warm: Warm, script: MakeJob
+):
+    told = "print(sorted(globals().get('__codes__', ())))"
+    assert warm.run(script(told)).output == b"[]\n"
+    job = script("")
+    mounts = [it for it in job.mounts if it.mode == "read"]
+    (mounts[0].source / "run.py").write_text(told)
+    (mounts[0].source / "broken.py").write_text("def")
+    sandbox.adopt(mounts[0].source)
+    job = dataclasses.replace(job, command=(PYTHON, f"{mounts[0].target}/run.py"))
+    answers = [warm.run(job) for _ in range(2)]
+    assert [it.output for it in answers] == [b"['/tools/run.py']\n"] * 2
+    assert num_served(warm) == 3
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -50,8 +50,42 @@ def test_a_cache_forgets_what_was_not_asked_for_when_it_is_full(tmp_path: Path):
     for name in "abcd":
         (tmp_path / name).write_bytes(name.encode() * 10)
     decoded(tmp_path, cache)
-    assert sum(map(len, cache._files.values())) == 20
+    assert sum(len(it.data) for it in cache._files.values()) == 20
     assert decoded(tmp_path, cache)[1:] == decoded(tmp_path, wire.FileCache())[1:]
+
+
+def sent(folder: Path, kept: wire.Kept) -> bytes:
+    """Return the content that a server is sent to lay out a folder."""
+    frames = wire.Decoder().feed(b"".join(wire.folder_frames(folder, wire.FileCache(), kept)))
+    return b"".join(payload for kind, payload in frames if kind == b"B")
+
+
+def test_a_server_that_stays_is_sent_each_content_once(tmp_path: Path):
+    kept = wire.Kept()
+    (tmp_path / "a").write_bytes(b"one")
+    (tmp_path / "same").write_bytes(b"one")
+    assert sent(tmp_path, kept) == b"one"
+    (tmp_path / "b").write_bytes(b"two")
+    assert sent(tmp_path, kept) == b"two"
+    (tmp_path / "a").write_bytes(b"two")
+    assert sent(tmp_path, kept) == b""
+
+
+def test_a_server_without_room_is_sent_everything_each_time(tmp_path: Path):
+    kept = wire.Kept(most_bytes=8)
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode() * 5)
+    assert len(sent(tmp_path, kept)) == 15
+    assert len(sent(tmp_path, kept)) == 10
+
+
+def test_a_file_that_changes_while_it_is_sent_is_noticed(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"before")
+    frames = wire.folder_frames(tmp_path, wire.FileCache(most_bytes=0), wire.Kept())
+    next(frames)
+    (tmp_path / "file").write_bytes(b"behind")
+    with pytest.raises(OSError, match="changed while it was read"):
+        next(frames)
 
 
 def taker(data: bytes) -> Callable[[int], bytes]:
