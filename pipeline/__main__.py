@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline.commands.add_repo import add_repo
 from pipeline.commands.bench import bench
 from pipeline.commands.doctor import doctor
 from pipeline.commands.generate import generate
@@ -42,6 +43,7 @@ def _root(
     show_notices()
 
 
+app.command()(add_repo)
 app.command()(bench)
 app.command()(doctor)
 app.command()(generate)

@@ -63,10 +63,7 @@ def checkout(source: Source, folder: Path) -> str | Reject:
     Raises:
         OSError: git is missing or broken, or the disk is full.
     """
-    settings = folder.with_name(f"{folder.name}.gitconfig")
-    settings.write_text(SETTINGS, encoding="utf-8")
-    command = git.Git(folder)
-    command.update_environment(**_variables(folder, settings))
+    command = _command(folder)
     try:
         command.init("--quiet", "--template=")
         silence = _ask(command, source)
@@ -80,6 +77,34 @@ def checkout(source: Source, folder: Path) -> str | Reject:
     except git.CommandError as error:
         return _judge(error, source)
     return dt.datetime.fromtimestamp(int(seconds), tz=dt.UTC).date().isoformat()
+
+
+def find_head(location: str, *, folder: Path) -> str | Reject:
+    """Return the full commit that a repository's HEAD names.
+
+    Args:
+        location: URL or absolute path of the repository.
+        folder: any that is ours; git's settings are written beside it.
+
+    Raises:
+        OSError: git is missing or broken.
+    """
+    try:
+        lines = str(_command(folder).ls_remote(location, "HEAD", kill_after_timeout=TIMEOUT_S))
+    except git.GitCommandNotFound as error:
+        raise OSError(f"git is not installed, {location} needs it") from error
+    except (git.GitCommandError, git.UnsafeProtocolError) as error:
+        return _reject("unreachable", f"{location}: {_last_line(error)}")
+    commit, _, _ = lines.partition("\t")
+    return commit or _reject("no_such_commit", f"{location}: no commit yet")
+
+
+def _command(folder: Path) -> git.Git:
+    settings = folder.with_name(f"{folder.name}.gitconfig")
+    settings.write_text(SETTINGS, encoding="utf-8")
+    command = git.Git(folder)
+    command.update_environment(**_variables(folder, settings))
+    return command
 
 
 def _variables(folder: Path, settings: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Literal
 
 from pipeline.desk import Folders
 from pipeline.sandbox.choose import SandboxName
+from pipeline.selection import Choice
 
 AgentName = Literal["scripted"]
 RunnerName = Literal["laptop", "plain"]
@@ -19,7 +20,7 @@ RunnerName = Literal["laptop", "plain"]
 class Settings:
     """What `regrow generate` was asked for, besides the Repos.
 
-    Example: `Settings(out=Path("runs/q"), cache=Path("…"), index="https://…", max_tasks=12)`.
+    Example: `Settings(out=Path("runs/q"), cache=Path("…"), index="https://…", choice=Choice())`.
     """
 
     # The run folder.
@@ -30,9 +31,8 @@ class Settings:
     index: str
     # Where relative paths of sources start.
     manifest_folder: Path = Path()
-    # Tasks wanted of each Repo; None for every candidate that validates.
-    max_tasks: int | None = None
-    seed: int = 0
+    # What is wanted of each Repo.
+    choice: Choice = field(default_factory=Choice)
     # Sandboxes at work at once.
     jobs: int = 2
     sandbox: SandboxName = "auto"

@@ -1,16 +1,18 @@
 """Let the scripted agent delete a Feature, and take what it did as a patch: Deletion."""
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 
 from pipeline.agent.edits import edits_between
 from pipeline.agent.loop import Done, ScriptedPolicy, run_agent
 from pipeline.agent.tools import Answer, Call, Workbench
 from pipeline.language.python.cut import Cuts, cut
 from pipeline.language.python.layout import lay_out, module_name
-from pipeline.language.python.seams import Plan, edit_file
+from pipeline.language.python.seams import Plan
 from pipeline.language.python.sources import decode_sources, package_files
 from pipeline.language.python.text import parse
 from pipeline.sandbox.protocol import SandboxBrokenError
@@ -42,34 +44,93 @@ def delete_feature(
     feature: Feature, plan: Plan, *, baseline: Baseline, desk: Desk
 ) -> Deleted | Reject:
     """Give the agent a work tree and the tools; return the patch it made, or why it gave up."""
-    limits = changed_limits(desk.bench.command.wall_s)
     before = read_tree(desk.tree)
-    modules = find_modules(feature, before, import_roots=desk.bench.import_roots)
-    with copied_tree(desk.tree, scratch=desk.scratch, sandbox=desk.sandbox) as folder:
-        workbench = Workbench(
-            folder,
-            bench=desk.bench,
-            bytecode=desk.bench.bytecode / "tree",
-            sandbox=desk.sandbox,
-            limits=limits,
-        )
-        script = delete(feature, plan, baseline=baseline, modules=modules)
-        done, turns = run_agent(ScriptedPolicy(script), workbench, max_turns=MAX_TURNS)
+    removed = {it.path for it in plan.files if it.is_removed}
+    modules = find_modules(feature, before, import_roots=desk.bench.import_roots, without=removed)
+    job = _Job(
+        feature=feature,
+        plan=plan,
+        texts={path: before[path].decode() for path, _ in plan.new_sources},
+        modules=modules,
+        broken_before=partial(_broken_modules, desk, modules),
+        mentioning=_mentioning(feature, plan, before, baseline=baseline),
+    )
+    with _workbench(desk) as workbench:
+        done, turns = run_agent(ScriptedPolicy(delete(job)), workbench, max_turns=MAX_TURNS)
         if done.reason:
             return Reject(stage="deletion", reason=done.reason, detail=done.detail)
         changes = changes_between(before, workbench.finish().files)
     return Deleted(deletion=make_deletion(before, changes, plan=plan), turns=turns)
 
 
-def find_modules(
-    feature: Feature, files: Mapping[str, bytes], *, import_roots: tuple[str, ...]
+@contextmanager
+def _workbench(desk: Desk) -> Iterator[Workbench]:
+    with copied_tree(desk.tree, scratch=desk.scratch, sandbox=desk.sandbox) as folder:
+        yield Workbench(
+            folder,
+            bench=desk.bench,
+            bytecode=desk.bench.bytecode / "tree",
+            sandbox=desk.sandbox,
+            limits=changed_limits(desk.bench.command.wall_s),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What the scripted agent is told."""
+
+    feature: Feature
+    plan: Plan
+    # The files that change as they are.
+    texts: dict[str, str]
+    # Importable names of the package's modules.
+    modules: tuple[str, ...]
+    # Says what of them does not import as it is; asked only when something does not afterwards.
+    broken_before: Callable[[], frozenset[str]]
+    # Other tests than the feature's in files that mention what is gone.
+    mentioning: tuple[str, ...]
+
+
+def _broken_modules(desk: Desk, modules: tuple[str, ...]) -> frozenset[str]:
+    with _workbench(desk) as workbench:
+        answer = workbench.use(_import(modules, thought="Which modules import as they are?"))
+    return _failures(answer)
+
+
+def _failures(answer: Answer) -> frozenset[str]:
+    return frozenset(answer.output.split("\n")) - {ALL_IMPORT}
+
+
+def _mentioning(
+    feature: Feature, plan: Plan, files: Mapping[str, bytes], *, baseline: Baseline
 ) -> tuple[str, ...]:
-    """Return the importable names of the modules of a Feature's package."""
+    """Return the tests, the feature's own aside, that a deletion may keep from being collected."""
+    names = "|".join(map(re.escape, sorted(gone_names(plan))))
+    mentions = re.compile(rf"\b({names})\b".encode())
+    targets = set(feature.tests)
+    found: dict[str, bool] = {}
+    for key in baseline.passing:
+        path = key.split("::")[0]
+        if path not in found:
+            found[path] = bool(mentions.search(files.get(path, b"")))
+    return tuple(
+        key for key in baseline.passing if found[key.split("::")[0]] and key not in targets
+    )
+
+
+def find_modules(
+    feature: Feature,
+    files: Mapping[str, bytes],
+    *,
+    import_roots: tuple[str, ...],
+    without: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Return the importable names of the modules of a Feature's package, some paths left out."""
     sources = decode_sources(files)
     package = package_files(sources, traced=(it.path for it in feature.symbols))
     layout = lay_out(sources, import_roots=import_roots)
-    paths = (it for it in sorted(package) if it.endswith(".py") and not it.endswith("__main__.py"))
-    return tuple(module_name(layout, path) for path in paths)
+    kept = (it for it in sorted(package.difference(without)) if it.endswith(".py"))
+    return tuple(module_name(layout, it) for it in kept if not it.endswith("__main__.py"))
 
 
 def make_deletion(before: dict[str, bytes], changes: Changes, *, plan: Plan) -> Deletion:
@@ -87,30 +148,97 @@ def make_deletion(before: dict[str, bytes], changes: Changes, *, plan: Plan) -> 
     )
 
 
-def delete(feature: Feature, plan: Plan, *, baseline: Baseline, modules: tuple[str, ...]) -> Script:
-    """Work as an agent does: look around, edit, check imports and collection, run the tests."""
-    symbol = feature.symbols[0]
-    thought = f"Where is {symbol.name} defined, imported and exported?"
-    yield Call(thought=thought, tool="search", arguments={"text": symbol.name})
-    before = yield _import(modules, thought="Which modules import as they are?")
-    for path in (it.path for it in plan.files):
-        yield from _edit(path, partial(_carry_out, path, plan=plan))
-    after = yield _import(modules, thought="Does everything still import?")
-    broken = set(after.output.split("\n")) - {*before.output.split("\n"), ALL_IMPORT}
-    if broken and before.ok:
-        return Done(reason="used_at_import", detail=lasting(min(broken)))
-    reason = yield from _collect(plan, feature=feature, baseline=baseline)
-    if reason is not None:
-        return reason
-    return (yield from _run_targets(feature))
+def delete(job: _Job) -> Script:
+    """Work as an agent does: edit, check imports and collection, repair."""
+    yield from _carry_out(job)
+    after = yield _import(job.modules, thought="Does everything still import?")
+    broken = _failures(after)
+    if broken and (new := broken - job.broken_before()):
+        return Done(reason="used_at_import", detail=lasting(min(new)))
+    reason = yield from _collect(job)
+    return reason or Done(reason="", detail="")
 
 
 def _import(modules: tuple[str, ...], *, thought: str) -> Call:
     return Call(thought=thought, tool="import_modules", arguments={"modules": list(modules)})
 
 
-def _carry_out(path: str, text: str, *, plan: Plan) -> str:
-    return edit_file(path, text, plan)
+def _carry_out(job: _Job) -> Generator[Call, Answer, None]:
+    changes = {path: text for path, text in job.plan.new_sources if text != job.texts[path]}
+    edits = {path: edits_between(job.texts[path], text) for path, text in changes.items()}
+    yield from _edit(edits, thought=f"Remove {job.feature.title} and all that names it.")
+    removed = [it.path for it in job.plan.files if it.is_removed]
+    if removed:
+        answer = yield Call(
+            thought="Nothing of these files is left.",
+            tool="delete_files",
+            arguments={"paths": removed},
+        )
+        _require(answer)
+
+
+def _edit(
+    edits: Mapping[str, Sequence[tuple[str, str]]], *, thought: str
+) -> Generator[Call, Answer, None]:
+    """Make edits by path.
+
+    Raises:
+        SandboxBrokenError: the call failed, which says nothing of the feature.
+    """
+    rows = [
+        {"path": path, "old": old, "new": new}
+        for path, pairs in edits.items()
+        for old, new in pairs
+    ]
+    if rows:
+        answer = yield Call(thought=thought, tool="edit_files", arguments={"edits": rows})
+        _require(answer)
+
+
+def _require(answer: Answer) -> None:
+    if not answer.ok:
+        raise SandboxBrokenError(answer.output)
+
+
+def _collect(job: _Job) -> Generator[Call, Answer, Done | None]:
+    """Collect the tests beside the feature's; cut imports of gone names that still stand there."""
+    for _ in range(MAX_REPAIRS if job.mentioning else 0):
+        answer = yield Call(
+            thought="Are the tests beside the feature's still collected?",
+            tool="run_tests",
+            arguments={"collect_only": True, "ids": list(job.mentioning)},
+        )
+        run = answer.run
+        if run is None or not run.ended:
+            return Done(reason="does_not_collect", detail=answer.output.split("\n")[0])
+        found = set(run.collected)
+        lost = [key for key in job.mentioning if key not in found]
+        if not lost:
+            return None
+        broken = [
+            (path.split("::")[0], match[1])
+            for path, text in run.collect_errors
+            if (match := CANNOT_IMPORT.search(text)) and match[1] in gone_names(job.plan)
+        ]
+        broken = [(path, name) for path, name in broken if path.endswith(".py")]
+        if not broken:
+            why = next((f": {lasting(text)}" for _, text in run.collect_errors), "")
+            detail = f"{len(lost)} other tests are not collected, first: {lost[0]}{why}"
+            return Done(reason="does_not_collect", detail=detail)
+        for path, name in broken:
+            yield from _repair(path, name)
+    if job.mentioning:
+        return Done(reason="does_not_collect", detail=f"still broken after {MAX_REPAIRS} repairs")
+    return None
+
+
+def _repair(path: str, name: str) -> Generator[Call, Answer, None]:
+    answer = yield Call(
+        thought=f"{path} has to change.", tool="read_file", arguments={"path": path}
+    )
+    _require(answer)
+    edits = edits_between(answer.output, _cut_import(answer.output, name=name))
+    yield from _edit({path: edits}, thought=f"Remove the import of {name}.")
 
 
 def _cut_import(text: str, *, name: str) -> str:
@@ -120,75 +248,11 @@ def _cut_import(text: str, *, name: str) -> str:
     return cut(text, Cuts(is_gone_import=lambda binding: binding.target == name))
 
 
-def _edit(path: str, change: Callable[[str], str]) -> Generator[Call, Answer, None]:
-    """Read a file, and make the edits that turn it into what `change` returns.
-
-    Raises:
-        SandboxBrokenError: a call failed, which says nothing of the feature.
-    """
-    answer = yield Call(
-        thought=f"{path} has to change.", tool="read_file", arguments={"path": path}
-    )
-    edits = edits_between(answer.output, change(answer.output)) if answer.ok else ()
-    for old, new in edits:
-        if answer.ok:
-            answer = yield Call(
-                thought="Remove what belongs to the feature.",
-                tool="edit_file",
-                arguments={"path": path, "old": old, "new": new},
-            )
-    if not answer.ok:
-        raise SandboxBrokenError(f"{path}: {answer.output}")
-
-
-def _collect(
-    plan: Plan, *, feature: Feature, baseline: Baseline
-) -> Generator[Call, Answer, Done | None]:
-    """Collect the whole suite; cut imports of the gone names where they still stand, or give up."""
-    for _ in range(MAX_REPAIRS):
-        answer = yield Call(
-            thought="Does every test file still collect?",
-            tool="run_tests",
-            arguments={"collect_only": True},
-        )
-        run = answer.run
-        if run is None or not run.ended:
-            return Done(reason="does_not_collect", detail=answer.output.split("\n")[0])
-        found = set(run.collected)
-        targets = set(feature.tests)
-        lost = [key for key in baseline.passing if key not in found and key not in targets]
-        if not lost:
-            return None
-        broken = [
-            (path.split("::")[0], match[1])
-            for path, text in run.collect_errors
-            if (match := CANNOT_IMPORT.search(text)) and match[1] in _gone_names(plan)
-        ]
-        broken = [(path, name) for path, name in broken if path.endswith(".py")]
-        if not broken:
-            detail = f"{len(lost)} other tests are not collected, first: {lost[0]}"
-            return Done(reason="does_not_collect", detail=detail)
-        for path, name in broken:
-            yield from _edit(path, partial(_cut_import, name=name))
-    return Done(reason="does_not_collect", detail=f"still broken after {MAX_REPAIRS} repairs")
-
-
-def _run_targets(feature: Feature) -> Generator[Call, Answer, Done]:
-    answer = yield Call(
-        thought="Do the feature's tests break now?",
-        tool="run_tests",
-        arguments={"ids": list(feature.tests)},
-    )
-    passed = (
-        []
-        if answer.run is None
-        else [outcome.id for outcome in answer.run.outcomes if outcome.outcome == "passed"]
-    )
-    if passed:
-        detail = f"{len(passed)} of {len(feature.tests)} targets still pass, first: {passed[0]}"
-        return Done(reason="target_survives", detail=detail)
-    return Done(reason="", detail="")
-
-
-def _gone_names(plan: Plan) -> set[str]:
-    return {name.rpartition(".")[2] for file in plan.files for name in file.symbols}
+def gone_names(plan: Plan) -> frozenset[str]:
+    """Return the last parts of the names of what goes, and of modules their dotted names too."""
+    names = {name.rpartition(".")[2] for file in plan.files for name in file.symbols}
+    names |= {name for file in plan.files for name in file.constants}
+    for path in (it.path for it in plan.files if it.is_removed):
+        parts = PurePosixPath(path.removesuffix("/__init__.py")).with_suffix("").parts
+        names |= {parts[-1], *(".".join(parts[start:]) for start in range(len(parts)))}
+    return frozenset(names)

@@ -229,7 +229,7 @@ def _compile(folder: Path, interpreter: Interpreter) -> None:
     that do not compile are left to those who import them.
     """
     _set_times(folder)
-    command = [interpreter.path, "-I", "-S", "-m", "compileall", "-qq"]
+    command = [str(interpreter.path), "-I", "-S", "-m", "compileall", "-qq"]
     # Bytecode names its source too, which is to be the path in a sandbox.
     command += ["-s", str(folder), "-p", ENVIRONMENT, str(_site_packages(folder))]
     subprocess.run(command, check=False)

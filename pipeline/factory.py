@@ -85,7 +85,7 @@ class Factory:
         if repo not in self._prepare_keys:
             settings = self.settings
             # With Docker a Task has images.
-            options = (settings.seed, settings.max_tasks, settings.agent, self.sandbox.name)
+            options = (settings.choice, settings.agent, self.sandbox.name)
             stamp = _stamp(repo, base=settings.manifest_folder)
             key = content_id("prepare", code_digest(), tool_versions(), repo, stamp, *options)
             self._prepare_keys[repo] = key
@@ -102,8 +102,7 @@ class Factory:
             repo,
             folders=self.settings.folders,
             sandbox=self.sandbox,
-            seed=self.settings.seed,
-            max_tasks=self.settings.max_tasks,
+            choice=self.settings.choice,
         )
         if isinstance(result, Reject):
             # A host that does not answer today may answer tomorrow, a Python may be installed.
@@ -153,7 +152,7 @@ class Factory:
             prepared.slots[slot.slot],
             folders=self.settings.folders,
             sandbox=self.sandbox,
-            seed=self.settings.seed,
+            seed=self.settings.choice.seed,
         )
         return {"status": "ok" if made.tasks else "rejected", "made": to_row(made)}
 

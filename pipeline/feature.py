@@ -1,25 +1,33 @@
-"""Find the Features of a tree that a nameable group of tests alone reaches."""
+"""Find the Features of a tree: what can go together, and the tests that need it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from os.path import commonpath
+from pathlib import PurePosixPath
 
-from pipeline.language.python.layout import Layout, module_name
+from pipeline.language.python.closure import Gone
+from pipeline.language.python.layout import module_name
 from pipeline.language.python.references import ReferenceIndex, index_tree
+from pipeline.language.python.seams import close_deletion, cut_files, outermost
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
-from pipeline.language.python.usage import is_used_at_import, is_used_elsewhere
-from pipeline.task.record import Baseline, Feature, Reject, content_id
+from pipeline.language.python.usage import uses_of
+from pipeline.language.python.users import Judge
+from pipeline.reach import Bits, Reach
+from pipeline.seeds import MAX_SET, Seed, propose, title_of
+from pipeline.task.record import Baseline, Feature, FeatureKind, Reject
 from pipeline.trace import Trace
 
 # Code that more of the tests reach is a foundation, not a feature.
 MAX_REACHED_SHARE = 0.3
 # A smaller body is a line to type, not a feature to grow back.
 MIN_BODY_LINES = 3
-# A group of tests in more files than this has no name.
+# Names and lines of code beyond which a deletion is the library rather than a feature of it.
+MAX_WHOLE_SET, MAX_LINES = 60, 800
+# A group of tests in more files than this is named by their number.
 MAX_GROUP_FILES = 3
-# How many candidates a slot tries.
-MAX_TRIES = 4
+# Decorators that make a function a command, by their last name.
+COMMANDS = frozenset({"command", "group", "subcommand"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +41,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The public definitions of a tree, sorted into candidates and the rest."""
+    """What could be deleted from a tree, sorted into candidates and the rest."""
 
     features: tuple[Feature, ...]
     left_out: tuple[LeftOut, ...]
@@ -42,98 +50,175 @@ class Found:
 def find_features(
     sources: Mapping[str, str], *, trace: Trace, baseline: Baseline, import_roots: Sequence[str]
 ) -> Found:
-    """Judge each public function, class and method of the packages under test."""
+    """Grow each seed until nothing that stays needs what goes, and judge what came of it."""
     package = package_files(sources, traced={path for path, _ in trace.tests})
     index = index_tree(sources, import_roots=import_roots)
-    features, left_out = [], []
-    for (path, _), definition in sorted(index.definitions.items()):
-        if path not in package or not path.endswith(".py") or not definition.is_public:
+    reach = Reach(trace, order=baseline.passing)
+    finder = _Finder(sources=sources, index=index, reach=reach, package=package)
+    features: dict[frozenset[tuple[str, str]], Feature] = {}
+    left_out: dict[str, LeftOut] = {}
+    tried: set[frozenset[tuple[str, str]]] = set()
+    for seed in propose(index, reach=reach, package=package):
+        keys = frozenset((it.symbol.path, it.symbol.qualname) for it in seed.definitions)
+        if keys in tried:
             continue
-        result = _judge(definition, trace=trace, baseline=baseline, index=index, package=package)
-        title = title_of(definition, index.layout)
+        tried.add(keys)
+        result = finder.judge(seed)
         if isinstance(result, Reject):
-            left_out.append(LeftOut(subject=title, reject=result))
+            left_out.setdefault(seed.title, LeftOut(subject=seed.title, reject=result))
         else:
-            features.append(
-                Feature(
-                    title=title,
-                    symbols=(definition.symbol,),
-                    tests=result,
-                    group=name_group(result),
-                )
-            )
-    return Found(features=tuple(features), left_out=tuple(left_out))
+            grown = frozenset((it.path, it.qualname) for it in result.symbols)
+            features.setdefault(grown, result)
+    return Found(features=tuple(features.values()), left_out=tuple(left_out.values()))
 
 
-def _judge(
-    definition: Definition,
-    *,
-    trace: Trace,
-    baseline: Baseline,
-    index: ReferenceIndex,
-    package: frozenset[str],
-) -> tuple[str, ...] | Reject:
-    """Return the tests of a definition, or why it is no candidate; the cheap questions first."""
-    if definition.num_body_lines < MIN_BODY_LINES:
-        return _reject("too_small", f"{definition.num_body_lines} lines of code")
-    names = _functions_of(definition, trace)
-    tests = _tests_of(names, trace, order=baseline.passing)
-    if any(name in trace.early for name in names):
-        return _reject("reached_at_import", "runs while modules are imported or tests collected")
-    refused = _judge_tests(tests, num_baseline=len(baseline.passing))
-    if refused is not None:
-        return refused
-    if used := is_used_elsewhere(definition, index, within_package=package):
-        return _reject("used_elsewhere", used)
-    if used := is_used_at_import(definition, index):
-        return _reject("used_at_import", used)
-    return tests
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finder:
+    """What is known of a tree."""
 
+    sources: Mapping[str, str]
+    index: ReferenceIndex
+    reach: Reach
+    # Files of the packages under test.
+    package: frozenset[str]
 
-def _judge_tests(tests: tuple[str, ...], *, num_baseline: int) -> Reject | None:
-    if not tests:
-        return _reject("no_test_reaches_it", "no test of the baseline enters it")
-    share = len(tests) / num_baseline
-    if share > MAX_REACHED_SHARE:
-        return _reject("reached_by_too_many_tests", f"{share:.0%} of the tests enter it")
-    if not name_group(tests):
-        num_files = len({key.split("::")[0] for key in tests})
-        return _reject("no_nameable_group", f"its {len(tests)} tests stand in {num_files} files")
-    return None
+    def judge(self, seed: Seed) -> Feature | Reject:
+        """Return the candidate that grows from a seed, or why there is none."""
+        gone = close_deletion(
+            seed.definitions,
+            self.index,
+            is_package_file=self.package.__contains__,
+            constants=seed.constants,
+            judge=self._judge_of(seed),
+        )
+        if isinstance(gone, str):
+            reason, _, detail = gone.partition(": ")
+            return _reject(reason, detail)
+        definitions = outermost(gone, is_package_file=self.package.__contains__)
+        # Tests that cannot be imported any more stand among the definitions.
+        tests = self.reach.union_of(gone.definitions)
+        return self._refuse(gone, definitions, tests) or self._feature(gone, definitions, tests)
+
+    def _judge_of(self, seed: Seed) -> Judge:
+        most = MAX_WHOLE_SET if seed.is_whole else MAX_SET
+
+        def fits(gone: Gone) -> bool:
+            kept = outermost(gone, is_package_file=self.package.__contains__)
+            share = self.reach.share(self.reach.union_of(gone.definitions))
+            return len(kept) <= most and share <= MAX_REACHED_SHARE
+
+        return Judge(
+            is_package_file=self.package.__contains__,
+            is_user=self._is_user,
+            is_test=self.reach.has_tests,
+            fits=fits,
+        )
+
+    def _is_user(self, used: Definition, user: Definition) -> bool:
+        """Tell a method's callers from those of namesakes: a test of a caller enters both."""
+        is_method = "." in used.symbol.qualname
+        return not is_method or bool(self.reach.bits_of(used) & self.reach.bits_of(user))
+
+    def _refuse(self, gone: Gone, definitions: Sequence[Definition], tests: Bits) -> Reject | None:
+        num_lines = sum(it.num_body_lines for it in definitions)
+        if num_lines < MIN_BODY_LINES:
+            return _reject("too_small", f"{num_lines} lines of code")
+        if num_lines > MAX_LINES or len(definitions) > MAX_WHOLE_SET:
+            return _reject("too_large", f"{num_lines} lines of code, {len(definitions)} names")
+        for definition in definitions:
+            if self.reach.is_early(definition) and not self._is_explained(definition, gone):
+                name = title_of(definition, self.index)
+                detail = f"{name} runs while modules are imported or tests collected"
+                return _reject("reached_at_import", detail)
+        if not tests:
+            return _reject("no_test_reaches_it", "no test of the baseline enters it")
+        share = self.reach.share(tests)
+        if share > MAX_REACHED_SHARE:
+            return _reject("reached_by_too_many_tests", f"{share:.0%} of the tests enter it")
+        return None
+
+    def _is_explained(self, definition: Definition, gone: Gone) -> bool:
+        """Tell whether what runs something at import goes with it."""
+        return any(it.at_import and gone.covers(it) for it in uses_of(definition, self.index))
+
+    def _feature(self, gone: Gone, definitions: Sequence[Definition], tests: Bits) -> Feature:
+        ids = self.reach.ids(tests)
+        main = sorted(definitions, key=lambda it: not it.is_public)
+        bits = [self.reach.bits_of(it) for it in definitions]
+        paths = {it.symbol.path for it in definitions}
+        num_entered = sum(1 for it in bits if it)
+        kind = self._kind_of(gone, definitions)
+        return Feature(
+            title=self._title_of(main, kind),
+            kind=kind,
+            symbols=tuple(it.symbol for it in main),
+            constants=tuple(f"{path}:{name}" for path, name in gone.constants),
+            tests=ids,
+            group=name_group(ids),
+            num_lines=sum(it.num_body_lines for it in definitions),
+            num_modules=len(paths),
+            exclusivity=round(num_entered / max(self.reach.num_entered(tests), 1), 3),
+            cohesion=round(sum(it.bit_count() for it in bits) / (num_entered * len(ids)), 3),
+        )
+
+    def _kind_of(self, gone: Gone, definitions: Sequence[Definition]) -> FeatureKind:
+        paths = {it.symbol.path for it in definitions}
+        removed = self._removed(gone) if self._is_all_of(paths, definitions) else set()
+        if any(PurePosixPath(it).name == "__init__.py" for it in removed):
+            return "subpackage"
+        if len(paths) > 1:
+            return "cross-cutting"
+        if removed:
+            return "module"
+        kinds = {it.symbol.kind for it in definitions}
+        if len(definitions) > 1:
+            return "method group" if kinds == {"method"} else "function group"
+        (only,) = definitions
+        is_command = any(it.rpartition(".")[2] in COMMANDS for it in only.decorators)
+        return "command" if is_command else only.symbol.kind
+
+    def _is_all_of(self, paths: set[str], definitions: Sequence[Definition]) -> bool:
+        """Tell whether nothing else is defined in some files."""
+        names = {(it.symbol.path, it.symbol.qualname) for it in definitions}
+        return all(
+            (it.symbol.path, it.symbol.qualname) in names
+            for path in paths
+            for it in self.index.scans[path].definitions
+            if "." not in it.symbol.qualname
+        )
+
+    def _removed(self, gone: Gone) -> set[str]:
+        """Return the files of the package that go whole."""
+        files = cut_files(gone, self.sources, self.index, is_package_file=self.package.__contains__)
+        return {it.path for it in files if it.is_removed and it.path in self.package}
+
+    def _title_of(self, definitions: Sequence[Definition], kind: FeatureKind) -> str:
+        main = [it for it in definitions if it.is_public] or list(definitions)
+        first = title_of(main[0], self.index)
+        if kind == "module":
+            return first.removesuffix(f".{main[0].symbol.qualname}")
+        if kind == "subpackage":
+            folder = commonpath([PurePosixPath(it.symbol.path).parent for it in definitions])
+            return module_name(self.index.layout, f"{folder}/__init__.py")
+        others = len(main) - 1
+        if not others:
+            return first
+        return (
+            f"{first} and {title_of(main[1], self.index)}"
+            if others == 1
+            else (f"{first} and {others} more")
+        )
 
 
 def _reject(reason: str, detail: str) -> Reject:
     return Reject(stage="feature", reason=reason, detail=detail)
 
 
-def _functions_of(definition: Definition, trace: Trace) -> list[tuple[str, str]]:
-    """Return the traced functions that are the definition or stand inside it."""
-    symbol = definition.symbol
-    inner = f"{symbol.qualname}."
-    return [
-        (symbol.path, name)
-        for name in sorted(trace.names.get(symbol.path, ()))
-        if name == symbol.qualname or name.startswith(inner)
-    ]
-
-
-def _tests_of(
-    names: Sequence[tuple[str, str]], trace: Trace, *, order: Sequence[str]
-) -> tuple[str, ...]:
-    reached = {key for name in names for key in trace.tests.get(name, ())}
-    return tuple(key for key in order if key in reached)
-
-
-def title_of(definition: Definition, layout: Layout) -> str:
-    """Return the importable path of a definition."""
-    return f"{module_name(layout, definition.symbol.path)}.{definition.symbol.qualname}"
-
-
 def name_group(tests: Sequence[str]) -> str:
-    """Name what the tests have in common: a function, a class, a file, a few files; else empty."""
+    """Name what the tests have in common: a function, a class, a file, some files."""
     files = list(dict.fromkeys(key.split("::")[0] for key in tests))
     if len(files) > MAX_GROUP_FILES:
-        return ""
+        return f"{len(files)} files"
     if len(files) > 1:
         return ", ".join(f"`{file}`" for file in files)
     parts = [key.split("[")[0].split("::") for key in tests]
@@ -143,60 +228,3 @@ def name_group(tests: Sequence[str]) -> str:
             break
         common.append(level[0])
     return f"`{'::'.join(common)}`"
-
-
-def order_features(features: Sequence[Feature], *, repo: str, seed: int) -> tuple[Feature, ...]:
-    """Shuffle by the seed and each feature's own name; the kinds take turns."""
-    kinds: dict[str, list[Feature]] = {}
-    for feature in sorted(features, key=lambda it: content_id(seed, repo, it.symbols)):
-        kinds.setdefault(feature.symbols[0].kind, []).append(feature)
-    turns = zip_longest(*(kinds[kind] for kind in sorted(kinds)))
-    return tuple(feature for turn in turns for feature in turn if feature is not None)
-
-
-def drop_overlaps(features: Sequence[Feature]) -> Found:
-    """Keep the first of features that are inside one another, such as a class and its method."""
-    kept: list[Feature] = []
-    left_out = []
-    for feature in features:
-        other = next((it for it in kept if _overlap(it, feature)), None)
-        if other is None:
-            kept.append(feature)
-        else:
-            reject = Reject(stage="selection", reason="overlaps", detail=f"with {other.title}")
-            left_out.append(LeftOut(subject=feature.title, reject=reject))
-    return Found(features=tuple(kept), left_out=tuple(left_out))
-
-
-def _overlap(one: Feature, other: Feature) -> bool:
-    return any(
-        a.path == b.path
-        and (
-            f"{a.qualname}.".startswith(f"{b.qualname}.") or b.qualname.startswith(f"{a.qualname}.")
-        )
-        for a in one.symbols
-        for b in other.symbols
-    )
-
-
-def deal_slots(
-    features: Sequence[Feature], *, max_tasks: int | None
-) -> tuple[tuple[tuple[Feature, ...], ...], tuple[LeftOut, ...]]:
-    """Deal candidates to slots; return the slots and the candidates that no slot tries.
-
-    A slot makes one task at most and tries its candidates in order, so the outcome does not depend
-    on which slot is worked first.
-    """
-    if max_tasks is None:
-        return tuple((feature,) for feature in features), ()
-    slots = tuple(tuple(features[number::max_tasks][:MAX_TRIES]) for number in range(max_tasks))
-    slots = tuple(slot for slot in slots if slot)
-    dealt = {feature.title for slot in slots for feature in slot}
-    detail = f"{max_tasks} slots try {MAX_TRIES} candidates each"
-    return slots, tuple(not_tried(it, detail) for it in features if it.title not in dealt)
-
-
-def not_tried(feature: Feature, detail: str) -> LeftOut:
-    """Book a candidate that nobody tried."""
-    reject = Reject(stage="selection", reason="not_tried", detail=detail)
-    return LeftOut(subject=feature.title, reject=reject)

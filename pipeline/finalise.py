@@ -1,12 +1,14 @@
 """Turn the done-records of a run into shards and a manifest: the run's last step."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pipeline.factory import Envelope, Factory
 from pipeline.feature import LeftOut
 from pipeline.task.manifest import RunFile, describe, write_manifest
-from pipeline.task.record import SCHEMA_VERSION, Reject, RejectRow, Repo, Task
+from pipeline.task.patch import is_protected
+from pipeline.task.patch_text import parse_patch
+from pipeline.task.record import SCHEMA_VERSION, Reject, RejectRow, Repo, Task, content_id
 from pipeline.task.shards import write_shards
 
 
@@ -76,7 +78,16 @@ def _require(factory: Factory, key: str, what: str) -> None:
 
 
 def _deletion_key(task: Task) -> str:
-    return f"{task.snapshot.digest}\n{task.deletion.patch}"
+    """Return the same for deletions of the same code: order, white space, tests are left aside."""
+    removed = sorted(
+        (file.path, "".join(line.split()))
+        for file in parse_patch(task.deletion.patch)
+        if not is_protected(file.path)
+        for hunk in file.hunks
+        for sign, line in hunk.lines
+        if sign == "-" and line.strip()
+    )
+    return content_id(task.snapshot.digest, removed)
 
 
 def _repeated(task: Task, first: Task) -> LeftOut:
@@ -106,7 +117,6 @@ def _config(repos: Sequence[Repo], factory: Factory) -> dict[str, object]:
     settings = factory.settings
     return {
         "repos": [repo.name for repo in repos],
-        "seed": settings.seed,
-        "max_tasks": settings.max_tasks,
+        **asdict(settings.choice),
         "agent": settings.agent,
     }

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pipeline.task.record import RejectRow, Task
 
 REPO_STAGES = ("fetch", "environment", "baseline", "trace")
-SYMBOL_STAGES = ("feature", "selection", "deletion", "validation", "instruction", "finalise")
+CANDIDATE_STAGES = ("feature", "selection", "deletion", "validation", "instruction", "finalise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunnelRow:
     """One stage of the funnel.
 
-    Example: `FunnelRow(stage="deletion", unit="symbols", num_in=38, num_out=36, reasons=(…))`.
+    Example: `FunnelRow(stage="deletion", unit="candidates", num_in=38, num_out=36, reasons=(…))`.
     """
 
     stage: str
-    # What is counted: `repos`, `symbols`.
+    # What is counted: `repos`, `candidates`.
     unit: str
     num_in: int
     num_out: int
@@ -29,10 +29,10 @@ class FunnelRow:
 def count_funnel(tasks: Sequence[Task], rejects: Sequence[RejectRow]) -> tuple[FunnelRow, ...]:
     """Count the stages of a run from its shards alone."""
     repos = {task.repo.name for task in tasks} | {row.repo for row in rejects}
-    symbols = [row for row in rejects if row.stage in SYMBOL_STAGES]
+    others = [row for row in rejects if row.stage in CANDIDATE_STAGES]
     return (
         *_count(REPO_STAGES, "repos", len(repos), rejects),
-        *_count(SYMBOL_STAGES, "symbols", len(tasks) + len(symbols), rejects),
+        *_count(CANDIDATE_STAGES, "candidates", len(tasks) + len(others), rejects),
     )
 
 

@@ -88,7 +88,19 @@ def _pip_index() -> str:
 
 def find_sdist(source: Source, *, index: str) -> IndexFile | Reject:
     """Look a pinned `name==version` up, and take the file with the pinned sha256."""
-    name, _, version = source.location.partition("==")
+    sdists = list_sdists(source.location, index=index)
+    if isinstance(sdists, Reject):
+        return sdists
+    pinned = [file for file in sdists if file.sha256 in {source.pin, ""}]
+    if pinned:
+        return pinned[0]
+    found = ", ".join(file.sha256 for file in sdists)
+    return _reject("wrong_hash", f"{source.location}: found {found}, expected {source.pin}")
+
+
+def list_sdists(location: str, *, index: str) -> list[IndexFile] | Reject:
+    """Return the sdists of a `name==version`, at least one."""
+    name, _, version = location.partition("==")
     try:
         files = _files(_get(f"{index.rstrip('/')}/{canonicalize_name(name)}/"))
     except urllib.error.HTTPError as error:
@@ -98,13 +110,7 @@ def find_sdist(source: Source, *, index: str) -> IndexFile | Reject:
     except UNREACHABLE as error:
         return _reject("unreachable", f"{name}: {error}")
     sdists = [file for file in files if _is_sdist_of(file.name, name, version)]
-    pinned = [file for file in sdists if file.sha256 in {source.pin, ""}]
-    if pinned:
-        return pinned[0]
-    if sdists:
-        found = ", ".join(file.sha256 for file in sdists)
-        return _reject("wrong_hash", f"{source.location}: found {found}, expected {source.pin}")
-    return _reject("no_such_version", f"{source.location}: the index has no sdist of it")
+    return sdists or _reject("no_such_version", f"{location}: the index has no sdist of it")
 
 
 def download(file: IndexFile, *, pin: str, folder: Path) -> Path | Reject:

@@ -8,7 +8,7 @@ import jinja2
 
 from pipeline.feature import name_group
 from pipeline.language.python.describe import Description, Signature
-from pipeline.task.record import Evidence, Feature, Grading, Instruction, Reject, SymbolKind
+from pipeline.task.record import Evidence, Feature, Grading, Instruction, Reject, Symbol, SymbolKind
 
 TEMPLATES = Path(__file__).parent.parent / "task_templates"
 SUFFIX = ".md.j2"
@@ -20,6 +20,16 @@ MIN_TELLING_CHARS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A public symbol of a Feature, by its interface."""
+
+    symbol: Symbol
+    description: Description
+    # Places that named it besides: "the imports of `toolz/__init__.py`".
+    exports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What a wording may draw on."""
 
@@ -28,13 +38,16 @@ class Facts:
     evidence: Evidence
     # What of the targets a solver is not shown.
     grading: Grading
-    description: Description
+    # The public symbols, the main ones first.
+    parts: tuple[Part, ...]
     # Lines of the deleted code that are neither signature nor docstring.
     body_lines: tuple[str, ...]
+    # Files that went whole.
+    removed_files: tuple[str, ...]
+    # Imports that nobody needs without it: "`import re` in `toolz/core.py`".
+    lost_imports: tuple[str, ...]
     # First line of each target's exception on the ablated tree, most frequent first.
     symptoms: tuple[str, ...]
-    # Places that named it besides: "the imports of `toolz/__init__.py`".
-    exports: tuple[str, ...]
 
 
 def write_instructions(facts: Facts) -> tuple[Instruction, ...] | Reject:
@@ -73,24 +86,15 @@ def _render(style: str, facts: Facts) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    described = facts.description
-    seed = facts.feature.symbols[0]
+    feature = facts.feature
     shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.grading.hidden]
     text = environment.get_template(f"{style}{SUFFIX}").render(
         repo=facts.repo,
-        kind=seed.kind,
-        title=facts.feature.title,
-        import_line=import_line(described.import_paths, kind=seed.kind),
-        path=seed.path,
-        signature=interface_of(described, name=seed.name),
-        prose=described.docstring,
-        members=[
-            {"signature": _stack(method.signatures), "prose": method.summary}
-            for method in described.methods
-        ],
-        attributes=described.attributes,
-        special_methods=described.special_methods,
-        exports=facts.exports,
+        kind=feature.kind,
+        title=feature.title,
+        parts=[_render_part(it) for it in facts.parts],
+        removed_files=facts.removed_files,
+        lost_imports=facts.lost_imports,
         tests=shown[:MAX_TESTS],
         num_tests=len(shown),
         has_hidden=bool(facts.grading.hidden or facts.grading.shortened),
@@ -98,6 +102,26 @@ def _render(style: str, facts: Facts) -> str:
         symptoms=facts.symptoms[:MAX_SYMPTOMS],
     )
     return _tidy(text)
+
+
+def _render_part(part: Part) -> dict[str, object]:
+    symbol, described = part.symbol, part.description
+    return {
+        "kind": symbol.kind,
+        "name": symbol.name,
+        "qualname": symbol.qualname,
+        "path": symbol.path,
+        "import_line": import_line(described.import_paths, kind=symbol.kind),
+        "signature": interface_of(described, name=symbol.name),
+        "prose": described.docstring,
+        "members": [
+            {"signature": _stack(method.signatures), "prose": method.summary}
+            for method in described.methods
+        ],
+        "attributes": described.attributes,
+        "special_methods": described.special_methods,
+        "exports": part.exports,
+    }
 
 
 def import_line(import_paths: Sequence[str], *, kind: SymbolKind) -> str:

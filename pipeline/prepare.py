@@ -6,20 +6,14 @@ from pathlib import Path
 from pipeline.baseline import measure_baseline
 from pipeline.desk import Folders, open_desk
 from pipeline.environment import resolve
-from pipeline.feature import (
-    Found,
-    LeftOut,
-    deal_slots,
-    drop_overlaps,
-    find_features,
-    order_features,
-)
+from pipeline.feature import Found, LeftOut, find_features
 from pipeline.language.python.sources import decode_sources
 from pipeline.repo import fetch
 from pipeline.sandbox.protocol import Sandbox
+from pipeline.selection import Choice, choose, deal_slots
 from pipeline.task.record import Baseline, Environment, Feature, Reject, Repo, Snapshot
 from pipeline.task.tree import read_tree
-from pipeline.trace import Trace, trace_suite
+from pipeline.trace import Trace, trace_path, trace_suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +33,7 @@ class Prepared:
 
 
 def prepare_repo(
-    repo: Repo, *, folders: Folders, sandbox: Sandbox, seed: int, max_tasks: int | None
+    repo: Repo, *, folders: Folders, sandbox: Sandbox, choice: Choice
 ) -> Prepared | Reject:
     """Run the stages that a Repo's tasks share.
 
@@ -67,13 +61,14 @@ def prepare_repo(
     baseline = measure_baseline(repo, desk=desk)
     if isinstance(baseline, Reject):
         return baseline
-    trace = trace_suite(repo, baseline=baseline, desk=desk)
+    kept = trace_path(folders.cache, fetched.snapshot, environment, command=repo.test)
+    trace = trace_suite(repo, baseline=baseline, desk=desk, kept=kept)
     if isinstance(trace, Reject):
         return trace
     found = choose_features(
-        repo, environment, trace=trace, baseline=baseline, tree=desk.tree, seed=seed
+        repo, environment, trace=trace, baseline=baseline, tree=desk.tree, choice=choice
     )
-    slots, spare = deal_slots(found.features, max_tasks=max_tasks)
+    slots, spare = deal_slots(found.features, max_tasks=choice.max_tasks)
     return Prepared(
         repo=repo,
         snapshot=fetched.snapshot,
@@ -92,7 +87,7 @@ def choose_features(
     trace: Trace,
     baseline: Baseline,
     tree: Path,
-    seed: int,
+    choice: Choice,
 ) -> Found:
     """Find the candidates of a tree, in the order in which they are tried."""
     found = find_features(
@@ -101,5 +96,5 @@ def choose_features(
         baseline=baseline,
         import_roots=environment.import_roots,
     )
-    ordered = drop_overlaps(order_features(found.features, repo=repo.name, seed=seed))
-    return Found(features=ordered.features, left_out=found.left_out + ordered.left_out)
+    chosen = choose(found.features, choice, repo=repo.name)
+    return Found(features=chosen.features, left_out=found.left_out + chosen.left_out)

@@ -1,189 +1,76 @@
-"""Prove a Deletion on the ablated tree, and a Task by its gold patch and its stub."""
+"""Prove a Deletion on the ablated tree: run what decides, in the order that costs least."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
 
-from pipeline.sandbox.protocol import SandboxBrokenError
-from pipeline.task.grade import Desk, changed_suite, grade, outcomes_of
-from pipeline.task.patch import apply_patch, is_protected
-from pipeline.task.record import (
-    Baseline,
-    Deletion,
-    Evidence,
-    FailToPass,
-    Feature,
-    Outcome,
-    Quarantined,
-    Reject,
-    Task,
-    TestRun,
-    TreeName,
+from pipeline.observe import (
+    NAMING,
+    Case,
+    Outcomes,
+    conclude,
+    find_candidates,
+    first_unexplained,
+    refuse_survivors,
+    was_ended_early,
 )
-from pipeline.task.solve_tree import ablated_tree, function_of, restore_tests, solve_tree
-from pipeline.task.stub import stub_patch
-from pipeline.task.suite import SuiteRequest, SuiteRun
-from pipeline.task.tree import apply_changes, changes_between, read_tree
+from pipeline.task.grade import Desk, changed_suite, outcomes_of
+from pipeline.task.patch import apply_patch
+from pipeline.task.record import Baseline, Deletion, Evidence, Feature, Reject
+from pipeline.task.solve_tree import ablated_tree, restore_tests
+from pipeline.task.suite import WHOLE, EarlyStop, SuiteRequest, SuiteRun
+from pipeline.task.tree import apply_changes, read_tree
 
-# The targets are run again on the ablated tree, in another order and with another hash seed.
-REPEATS = (SuiteRequest(hash_seed=1, shuffle=1), SuiteRequest(hash_seed=2))
+# `fast`: few runs, each of as little as will do. `plain`: the whole suite each time, to compare.
+Method = Literal["fast", "plain"]
 
-# What a target may do on the ablated tree; a doctest goes missing with its docstring.
-BROKEN: frozenset[Outcome] = frozenset({"failed", "error", "missing"})
+# The targets are run again on the ablated tree, in another order and with another hash seed: with
+# one other, as warm workers are of one seed each.
+REPEATS = (SuiteRequest(hash_seed=1, shuffle=1), SuiteRequest(hash_seed=1))
+
+RunChanged = Callable[[SuiteRequest], SuiteRun]
 
 
 def validate(
-    feature: Feature, deletion: Deletion, *, baseline: Baseline, desk: Desk
+    feature: Feature,
+    deletion: Deletion,
+    *,
+    baseline: Baseline,
+    desk: Desk,
+    gone: frozenset[str],
+    method: Method = "fast",
 ) -> Evidence | Reject:
-    """Prove that exactly the Feature's tests break by the Deletion.
+    """Prove what breaks by a Deletion, and that the rest does not.
 
     Valid means: on the ablated tree each target fails, errs or is gone, three times out of three,
     and each other test of the Baseline passes; the gold patch gives back the Snapshot byte for
-    byte, of which the Baseline is known. Doctests of the deleted code itself are set aside: they
-    are gone with it, and a solver need not write them again.
-    """
-    runs = _run_ablated(feature, deletion, desk=desk)
-    reject = _judge_ablated(feature, runs, baseline=baseline) or _judge_bytes(deletion, desk=desk)
-    if reject is not None:
-        return reject
-    ids = baseline.passing
-    targets = set(feature.tests)
-    return Evidence(
-        fail_to_pass=_fail_to_pass(feature, runs[0]),
-        pass_to_pass=tuple(key for key in ids if key not in targets),
-        quarantined=baseline.quarantined + _own_doctests(feature, runs[0]),
-        runs=(
-            count_run("ablated", outcomes_of(runs[0], ids)),
-            *(count_run("ablated", outcomes_of(run, feature.tests)) for run in runs[1:]),
-            count_run("restored", dict.fromkeys(ids, "passed")),
-        ),
-    )
+    byte, of which the Baseline is known, so no suite is run for that. Targets are what was
+    observed: of the Feature's tests those that break, and others that break with an exception
+    which names something gone. Doctests of the deleted code itself are set aside: they are gone
+    with it, and a solver need not write them again.
 
-
-def prove_task(task: Task, *, desk: Desk) -> Reject | None:
-    """Return why a Task is none, although its Deletion is proven: None when it is one.
-
-    A part of what decides is not shown to a solver. A Task is solved by its gold patch, by the
-    grader that will judge every other one. It is not by a stub. What a solver is shown fails
-    without a solution and passes with the gold patch.
+    Args:
+        feature: its tests are the prediction.
+        deletion: what is to be proven.
+        baseline: of the Snapshot.
+        desk: where to run the suite.
+        gone: names of deleted symbols and modules: last parts, and dotted modules.
+        method: how; the Evidence is the same.
 
     Raises:
         SandboxStoppedError, SandboxBrokenError: nothing was learnt.
     """
-    snapshot = read_tree(desk.tree)
-    if not (task.grading.hidden or task.grading.shortened):
-        detail = "its tests can be neither hidden nor shortened: a table of what they ask solves it"
-        return Reject(stage="validation", reason="nothing_to_hide", detail=detail)
-    shown = solve_tree(task, snapshot)
-    visible = tuple(it.id for it in task.evidence.fail_to_pass if it.id not in task.grading.hidden)
-    passing = partial(_passing, snapshot=snapshot, task=task, desk=desk)
-    survivors = passing(visible, shown)
-    if survivors:
-        detail = f"{len(survivors)} targets pass on the solve tree, first: {survivors[0]}"
-        return Reject(stage="validation", reason="target_survives", detail=detail)
-    solved = apply_changes(shown, apply_patch(shown, task.deletion.gold_patch))
-    lost = set(visible).difference(passing(visible, solved))
-    if lost:
-        detail = f"{len(lost)} targets that are shown do not pass with the gold patch: {min(lost)}"
-        return Reject(stage="validation", reason="not_solvable", detail=detail)
-    stubbed = apply_changes(shown, apply_patch(shown, stub_patch(task, snapshot)))
-    targets = tuple(it.id for it in task.evidence.fail_to_pass)
-    if len(passing(targets, restore_tests(snapshot, stubbed))) == len(targets):
-        detail = f"a stub that raises NotImplementedError passes all {len(targets)} targets"
-        return Reject(stage="validation", reason="stub_solves", detail=detail)
-    return _judge_gold(task, desk=desk)
-
-
-def _passing(
-    ids: tuple[str, ...],
-    tree: Mapping[str, bytes],
-    *,
-    snapshot: Mapping[str, bytes],
-    task: Task,
-    desk: Desk,
-) -> list[str]:
-    """Return the ids that pass on a tree, with the plugins of a grade."""
-    with changed_suite(desk, changes_between(snapshot, tree)) as run_changed:
-        run = run_changed(SuiteRequest(ids=ids, plugins=task.grading.plugins))
-    return [key for key, outcome in outcomes_of(run, ids).items() if outcome == "passed"]
-
-
-def _judge_gold(task: Task, *, desk: Desk) -> Reject | None:
-    result = grade(task, task.deletion.gold_patch, desk=desk)
-    if result.verdict == "invalid":
-        raise SandboxBrokenError(result.detail)
-    if result.verdict == "solved":
-        return None
-    return Reject(stage="validation", reason="not_restored", detail=result.detail)
-
-
-def _run_ablated(feature: Feature, deletion: Deletion, *, desk: Desk) -> list[SuiteRun]:
-    """Run the whole suite, then the targets alone; stop early when a run hits a limit."""
-    requests = (SuiteRequest(), *REPEATS)
-    snapshot = read_tree(desk.tree)
-    changes = apply_patch(snapshot, deletion.patch)
-    runs: list[SuiteRun] = []
+    reject = judge_bytes(deletion, desk=desk)
+    if reject is not None:
+        return reject
+    case = Case(feature=feature, baseline=baseline, gone=gone)
+    changes = apply_patch(read_tree(desk.tree), deletion.patch)
     with changed_suite(desk, changes) as run_changed:
-        for request in requests:
-            run = run_changed(_narrow(request, feature) if runs else request)
-            runs.append(run)
-            if run.finished.limit is not None:
-                break
-    return runs
+        return METHODS[method](case, run_changed)
 
 
-def _narrow(request: SuiteRequest, feature: Feature) -> SuiteRequest:
-    return SuiteRequest(ids=feature.tests, hash_seed=request.hash_seed, shuffle=request.shuffle)
-
-
-def _judge_ablated(feature: Feature, runs: list[SuiteRun], *, baseline: Baseline) -> Reject | None:
-    last = runs[-1].finished
-    if last.limit is not None:
-        detail = f"the ablated suite went over its limit of {last.limit}"
-        return Reject(stage="validation", reason=last.limit, detail=detail)
-    whole = outcomes_of(runs[0], baseline.passing)
-    survivors = [key for key in feature.tests if whole[key] not in BROKEN]
-    if survivors:
-        first = f"{survivors[0]}: {whole[survivors[0]]}"
-        detail = f"{len(survivors)} of {len(feature.tests)} targets do not break: {first}"
-        return Reject(stage="validation", reason="target_survives", detail=detail)
-    targets = set(feature.tests)
-    others = [key for key in baseline.passing if key not in targets and whole[key] != "passed"]
-    if others:
-        detail = f"{len(others)} other tests break: {others[0]}: {whole[others[0]]}"
-        return Reject(stage="validation", reason="others_break", detail=detail)
-    if not _fail_to_pass(feature, runs[0]):
-        detail = f"its {len(feature.tests)} tests are doctests that go with it"
-        return Reject(stage="validation", reason="only_own_doctests", detail=detail)
-    return _judge_again(feature, runs[1:]) or judge_places(_fail_to_pass(feature, runs[0]))
-
-
-def _judge_again(feature: Feature, runs: list[SuiteRun]) -> Reject | None:
-    for run in runs:
-        again = outcomes_of(run, feature.tests)
-        survivors = [key for key, outcome in again.items() if outcome not in BROKEN]
-        if survivors:
-            detail = f"{len(survivors)} targets do not break when repeated: {survivors[0]}"
-            return Reject(stage="validation", reason="flaky_target", detail=detail)
-    return None
-
-
-def judge_places(targets: tuple[FailToPass, ...]) -> Reject | None:
-    """Refuse targets that a solver can change: tests in files that do not look like tests."""
-    files = [target.id.split("::")[0] for target in targets]
-    within = [it.id for it, file in zip(targets, files, strict=True) if not is_protected(file)]
-    functions = [key for key in within if _is_function(key)]
-    if functions or len(within) == len(targets):
-        detail = f"a solver's patch may change {(functions or within)[0]}"
-        return Reject(stage="validation", reason="unprotected_target", detail=detail)
-    return None
-
-
-def _is_function(key: str) -> bool:
-    """Tell the id of a test function from that of a doctest."""
-    return all(name.isidentifier() for name in function_of(key).split("::")[1:])
-
-
-def _judge_bytes(deletion: Deletion, *, desk: Desk) -> Reject | None:
+def judge_bytes(deletion: Deletion, *, desk: Desk) -> Reject | None:
+    """Refuse a gold patch after which the tree is not the Snapshot's, tests restored."""
     snapshot = read_tree(desk.tree)
     ablated = ablated_tree(deletion, snapshot)
     restored = apply_changes(ablated, apply_patch(ablated, deletion.gold_patch))
@@ -193,33 +80,85 @@ def _judge_bytes(deletion: Deletion, *, desk: Desk) -> Reject | None:
     return Reject(stage="validation", reason="not_restored", detail=detail)
 
 
-def _own_doctests(feature: Feature, run: SuiteRun) -> tuple[Quarantined, ...]:
-    """Book the targets that stood in the deleted code: nobody can be asked to write them again."""
-    outcomes = outcomes_of(run, feature.tests)
-    return tuple(
-        Quarantined(id=key, reason="own-doctest")
-        for key, outcome in outcomes.items()
-        if outcome == "missing" and not is_protected(key.split("::")[0])
-    )
+def _validate_fast(case: Case, run_changed: RunChanged) -> Evidence | Reject:
+    """Run the predicted tests, then the whole suite, then once more what may be a target.
+
+    Each run is refused as soon as it says enough; the whole suite ends with the first test that
+    breaks and cannot be explained. It keeps its order: slow tests last would save more, but tests
+    may depend on an order of modules that the Baseline has not seen.
+    """
+    tests = case.feature.tests
+    first = run_changed(narrowed(REPEATS[0], tests))
+    reject = refuse_limit(first) or refuse_survivors(tests, outcomes_of(first, tests))
+    if reject is not None:
+        return reject
+    whole = _run_whole(case, run_changed)
+    candidates = refuse_limit(whole) or find_candidates(case, whole)
+    if isinstance(candidates, Reject):
+        return candidates
+    return repeat(case, candidates, run_changed=run_changed, first=first, whole=whole)
 
 
-def _fail_to_pass(feature: Feature, run: SuiteRun) -> tuple[FailToPass, ...]:
-    outcomes = outcomes_of(run, feature.tests)
-    own = {it.id for it in _own_doctests(feature, run)}
-    return tuple(
-        FailToPass(id=key, ablated=outcomes[key], symptom=run.symptom(key))
-        for key in feature.tests
-        if key not in own
-    )
+def repeat(
+    case: Case,
+    candidates: Sequence[str],
+    *,
+    run_changed: RunChanged,
+    first: SuiteRun,
+    whole: SuiteRun,
+) -> Evidence | Reject:
+    """Run again what has not been run three times yet: adopted tests twice, predicted ones once."""
+    adopted = tuple(key for key in candidates if key not in set(case.feature.tests))
+    again = run_changed(narrowed(REPEATS[0], adopted)) if adopted else None
+    last = run_changed(narrowed(REPEATS[1], tuple(candidates)))
+    for run in filter(None, (again, last)):
+        reject = refuse_limit(run)
+        if reject is not None:
+            return reject
+    seen: Outcomes = outcomes_of(first, case.feature.tests)
+    if again is not None:
+        seen = {**seen, **outcomes_of(again, adopted)}
+    return conclude(case, candidates, whole, (seen, outcomes_of(last, candidates)))
 
 
-def count_run(tree: TreeName, outcomes: dict[str, Outcome]) -> TestRun:
-    """Count the outcomes of the ids that a verdict rests on."""
-    values = list(outcomes.values())
-    return TestRun(
-        tree=tree,
-        num_passed=values.count("passed"),
-        num_failed=values.count("failed"),
-        num_error=values.count("error"),
-        num_missing=sum(value not in {"passed", "failed", "error"} for value in values),
-    )
+def _run_whole(case: Case, run_changed: RunChanged) -> SuiteRun:
+    predicted = set(case.feature.tests)
+    others = tuple(key for key in case.baseline.passing if key not in predicted)
+    run = run_changed(replace(WHOLE, stop=EarlyStop(must_pass=others, excused=NAMING)))
+    # A plugin may have run the test again, which then passed.
+    if was_ended_early(run) and run.finished.limit is None and not first_unexplained(case, run):
+        return run_changed(WHOLE)
+    return run
+
+
+def _validate_plain(case: Case, run_changed: RunChanged) -> Evidence | Reject:
+    """Run the whole suite three times, and look at it afterwards."""
+    runs = [run_changed(request) for request in (WHOLE, *REPEATS)]
+    for run in runs:
+        reject = refuse_limit(run)
+        if reject is not None:
+            return reject
+    candidates = find_candidates(case, runs[0])
+    if isinstance(candidates, Reject):
+        return candidates
+    return conclude(case, candidates, runs[0], [outcomes_of(it, candidates) for it in runs[1:]])
+
+
+def narrowed(request: SuiteRequest, ids: tuple[str, ...]) -> SuiteRequest:
+    """Return the request for some ids alone."""
+    return replace(request, ids=ids)
+
+
+def refuse_limit(run: SuiteRun) -> Reject | None:
+    """Refuse a Deletion without which the suite runs wild."""
+    limit = run.finished.limit
+    if limit is None:
+        return None
+    detail = f"the ablated suite went over its limit of {limit}"
+    return Reject(stage="validation", reason=limit, detail=detail)
+
+
+METHODS: dict[Method, Callable[[Case, RunChanged], Evidence | Reject]] = {
+    "fast": _validate_fast,
+    "plain": _validate_plain,
+}

@@ -1,4 +1,4 @@
-"""The tools an agent has in a sandbox: list, search, read, edit, write, run tests."""
+"""The tools an agent has in a sandbox: list, search, read, edit, write, delete, run tests."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,10 @@ from pipeline.task.work_tree import WorkTree, read_work_tree
 INSIDE = Path(__file__).parent / "inside"
 
 # Each served by `inside/file_tools.py`, but for the last.
-FILE_TOOLS = ("list_files", "search", "read_file", "edit_file", "write_file", "import_modules")
+FILE_TOOLS = (
+    *("list_files", "search", "read_file", "edit_file", "edit_files", "write_file"),
+    *("delete_files", "import_modules"),
+)
 
 FILE_LIMITS = Limits(wall_s=60, cpu_s=30, results_bytes=64 * 2**20)
 

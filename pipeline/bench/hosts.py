@@ -13,6 +13,7 @@ from pipeline.make import make_task
 from pipeline.manifest import load_manifest
 from pipeline.prepare import Prepared, prepare_repo
 from pipeline.sandbox.protocol import Sandbox
+from pipeline.selection import Choice
 from pipeline.task.grade import Desk
 from pipeline.task.record import Feature, Reject, Repo, Task
 from pipeline.task.solve_tree import solve_tree
@@ -85,7 +86,7 @@ def open_hosts(
 def _open_host(
     repo: Repo, titles: Sequence[str], *, folders: Folders, sandbox: Sandbox
 ) -> list[Stand]:
-    prepared = prepare_repo(repo, folders=folders, sandbox=sandbox, seed=SEED, max_tasks=None)
+    prepared = prepare_repo(repo, folders=folders, sandbox=sandbox, choice=Choice(seed=SEED))
     if isinstance(prepared, Reject):
         raise CommandFailedError(f"{repo.name}: {prepared.reason}: {prepared.detail}")
     desk = open_desk(

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from pipeline.bench.command import REPOS, Ended, run
 from pipeline.bench.report import Claim, Report, at_least, at_most
-from pipeline.task.record import Task
+from pipeline.task.record import FeatureKind, Task
 from pipeline.task.shards import read_tasks
 
 MANIFEST = REPOS / "quickstart.toml"
@@ -39,7 +40,7 @@ def measure(folder: Path, *, quick: bool) -> Report:
             at_most("wall seconds of generate, empty cache", round(made.wall_s, 1), 600),
             *(claim for number, check in enumerate(checks, 1) for claim in _proof(number, check)),
         ),
-        columns=("library", "tasks", "functions", "methods", "classes"),
+        columns=("library", "tasks", *get_args(FeatureKind)),
         rows=tuple(_row(name, tasks) for name in names),
     )
 
@@ -55,5 +56,5 @@ def _proof(number: int, check: Ended) -> tuple[Claim, Claim]:
 
 
 def _row(name: str, tasks: Sequence[Task]) -> tuple[object, ...]:
-    kinds: list[str] = [task.feature.symbols[0].kind for task in tasks if task.repo.name == name]
-    return (name, len(kinds), *map(kinds.count, ("function", "method", "class")))
+    kinds = [task.feature.kind for task in tasks if task.repo.name == name]
+    return (name, len(kinds), *map(kinds.count, get_args(FeatureKind)))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipeline.bench import hacks, hardening, libraries, quickstart, repeat, sandbox
+from pipeline.bench import factory, hacks, hardening, libraries, quickstart, repeat, sandbox, trace
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.report import Report
 from pipeline.commands.say import (
@@ -22,7 +22,9 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.tables import table
 
-BenchName = Literal["quickstart", "libraries", "repeat", "sandbox", "hardening", "hacks"]
+BenchName = Literal[
+    "quickstart", "libraries", "repeat", "sandbox", "hardening", "hacks", "trace", "factory"
+]
 
 BENCHES: dict[BenchName, Callable[..., Report]] = {
     "quickstart": quickstart.measure,
@@ -31,6 +33,8 @@ BENCHES: dict[BenchName, Callable[..., Report]] = {
     "sandbox": sandbox.measure,
     "hardening": hardening.measure,
     "hacks": hacks.measure,
+    "trace": trace.measure,
+    "factory": factory.measure,
 }
 
 

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, get_args
 
 import typer
 
@@ -37,11 +37,14 @@ from pipeline.manifest import load_manifest
 from pipeline.progress import Tally, make_bars
 from pipeline.sandbox.choose import SandboxName
 from pipeline.sandbox.protocol import SandboxStoppedError
+from pipeline.selection import Choice, Size
 from pipeline.steps import generate as generate_plainly
 from pipeline.task.manifest import MANIFEST, read_manifest
-from pipeline.task.record import Reject, Repo
+from pipeline.task.record import FeatureKind, Reject, Repo
 
 POLL_S = 0.3
+
+Name = TypeVar("Name", bound=str)
 
 STOPPED = "stopped; what was done is kept, the same command goes on"
 
@@ -54,6 +57,12 @@ def generate(
     max_tasks: Annotated[
         int | None, typer.Option(min=1, help="Tasks wanted of each Repo; all by default.")
     ] = None,
+    kinds: Annotated[
+        str, typer.Option(help="Kinds of features wanted, comma-separated; all by default.")
+    ] = "",
+    size: Annotated[
+        str, typer.Option(help="Sizes wanted: small, medium, large, comma-separated.")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the choice and order of features.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
@@ -76,8 +85,12 @@ def generate(
             cache=cache_folder(),
             index=package_index(),
             manifest_folder=manifest.absolute().parent,
-            max_tasks=max_tasks,
-            seed=seed,
+            choice=Choice(
+                max_tasks=max_tasks,
+                kinds=_chosen("--kinds", kinds, known=get_args(FeatureKind)),
+                sizes=_chosen("--size", size, known=get_args(Size)),
+                seed=seed,
+            ),
             jobs=jobs or len(os.sched_getaffinity(0)),
             sandbox=sandbox,
             agent=agent,
@@ -91,6 +104,14 @@ def generate(
             finally:
                 factory.stop()
     _report(outcome, settings, as_json=json)
+
+
+def _chosen(option: str, text: str, *, known: tuple[Name, ...]) -> tuple[Name, ...]:
+    """Return the names in a comma-separated list, in the order in which they are known."""
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    if unknown := [it for it in named if it not in known]:
+        end(f"{option}: {unknown[0]!r}, expected some of {', '.join(known)}", code=BAD_INPUT)
+    return tuple(it for it in known if it in named)
 
 
 def _check_out(out: Path) -> None:

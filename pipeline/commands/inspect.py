@@ -71,7 +71,7 @@ def _show_run(run: Path, *, as_json: bool) -> None:
         (
             task.id,
             task.feature.title,
-            task.feature.symbols[0].kind,
+            task.feature.kind,
             len(task.deletion.paths),
             task.deletion.num_removed_lines,
             len(task.evidence.fail_to_pass),
@@ -97,7 +97,9 @@ def _show_task(run: Path, task: Task, *, as_json: bool) -> None:
         print_json(to_row(task))
         return
     source = f"{task.repo.source.location} ({task.repo.licence}), released {task.snapshot.released}"
-    OUT.print(one_line(f"{task.id}: {task.feature.title}"), one_line(source), sep="\n")
+    feature = task.feature
+    size = f"{feature.kind}, {feature.num_lines} lines of code in {feature.num_modules} modules"
+    OUT.print(one_line(f"{task.id}: {feature.title}"), one_line(size), one_line(source), sep="\n")
     for line in image_lines(task, run=run):
         OUT.print(line, markup=False, highlight=False, soft_wrap=True)
     for instruction in task.instructions:
@@ -128,7 +130,10 @@ def _show_evidence(task: Task) -> None:
     rows = ((it.id, it.ablated, it.symptom) for it in targets[:MAX_TESTS])
     OUT.print(table(f"fail to pass: {len(targets)}", ("test", "ablated", "symptom"), rows))
     OUT.print(
-        f"pass to pass: {len(evidence.pass_to_pass)}", f"quarantined: {len(evidence.quarantined)}"
+        f"pass to pass: {len(evidence.pass_to_pass)}",
+        f"quarantined: {len(evidence.quarantined)}",
+        f"mutants of the gold patch killed: {evidence.num_killed} of {evidence.num_mutants}",
+        sep=", ",
     )
     runs = (
         (it.tree, it.num_passed, it.num_failed, it.num_error, it.num_missing)

@@ -42,9 +42,7 @@ def end_orphans(bwrap: Path, *, marks: tuple[str, ...]) -> int:
         for it in found.values()
         if it.arguments[0] == os.fsencode(bwrap) and wanted <= set(it.arguments)
     }
-    orphans = [
-        it for it in ours.values() if own and it.depth > own.depth and it.parent not in ours
-    ]
+    orphans = [it for it in ours.values() if own and it.depth > own.depth and it.parent not in ours]
     return sum(map(_end, orphans))
 
 

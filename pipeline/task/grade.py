@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 
 from pipeline.sandbox.protocol import SandboxBrokenError
@@ -29,6 +29,7 @@ __all__ = [
     "changed_suite",
     "grade",
     "grade_once",
+    "lay_out",
     "outcomes_of",
 ]
 
@@ -87,6 +88,41 @@ def grade_once(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) 
         SandboxBrokenError, OSError: the machine failed; nothing was learnt about the patch.
     """
     snapshot = read_tree(desk.tree)
+    laid = lay_out(task, patch, snapshot, desk=desk, defences=defences)
+    if isinstance(laid, Grade):
+        return laid
+    tree, screened = laid.tree, laid.screened
+    planted = draw_twins(_plantable(task.grading, tree, snapshot), tree, defences=defences)
+    run = _run(task, snapshot, {**tree, **planted.files}, desk=desk, defences=defences)
+    expected = _expectation(task, screened, planted, defences=defences)
+    judgement = judge(run, expected)
+    return write_grade(
+        _sheet(task, patch, desk=desk, defences=defences),
+        judgement.verdict,
+        judgement.detail,
+        screened=screened,
+        run=run,
+        judgement=judgement,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A tree that is ready to be run."""
+
+    tree: dict[str, bytes]
+    screened: Screened
+
+
+def lay_out(
+    task: Task,
+    patch: str,
+    snapshot: Mapping[str, bytes],
+    *,
+    desk: Desk,
+    defences: Defences = ALL,
+) -> Laid | Grade:
+    """Return the tree that a patch is graded on, but for twins; or the Grade that needs no run."""
     shown = solve_tree(task, snapshot)
     sheet = _sheet(task, patch, desk=desk, defences=defences)
     try:
@@ -103,18 +139,7 @@ def grade_once(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) 
         return write_grade(
             sheet, "unsolved", f"the patch does not apply: {misfit}", screened=screened
         )
-    planted = draw_twins(_plantable(task.grading, tree, snapshot), tree, defences=defences)
-    run = _run(task, snapshot, {**tree, **planted.files}, desk=desk, defences=defences)
-    expected = _expectation(task, screened, planted, defences=defences)
-    judgement = judge(run, expected)
-    return write_grade(
-        sheet,
-        judgement.verdict,
-        judgement.detail,
-        screened=screened,
-        run=run,
-        judgement=judgement,
-    )
+    return Laid(tree=tree, screened=screened)
 
 
 def _sheet(task: Task, patch: str, *, desk: Desk, defences: Defences) -> Sheet:

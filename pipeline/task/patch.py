@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from pipeline.task.patch_text import (
     FilePatch,
@@ -125,6 +126,7 @@ def num_removed_lines(patch: str) -> int:
     return sum(sign == "-" for hunk in hunks for sign, _ in hunk.lines)
 
 
+@lru_cache(maxsize=2**16)
 def is_protected(path: str) -> str:
     """Return why a solver's patch may not change a path, or the empty string if it may.
 

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -23,6 +24,15 @@ def parse(content: bytes | str) -> ast.Module | None:
         return must_parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+@lru_cache(maxsize=12)
+def parse_shared(content: bytes | str) -> ast.Module | None:
+    """Return the tree of a module as `parse` does, from memory: it must not be changed.
+
+    The modules of one library are looked at again and again, and a large one takes a second.
+    """
+    return parse(content)
 
 
 def must_parse(content: bytes | str) -> ast.Module:

@@ -6,10 +6,21 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 SourceKind = Literal["sdist", "git", "path"]
 SymbolKind = Literal["function", "method", "class"]
+FeatureKind = Literal[
+    "function",
+    "function group",
+    "method",
+    "method group",
+    "class",
+    "command",
+    "module",
+    "subpackage",
+    "cross-cutting",
+]
 Outcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "missing"]
 TreeName = Literal["ablated", "restored"]
 SentinelKind = Literal["equality", "exception", "truth"]
@@ -217,17 +228,30 @@ class Symbol:
 class Feature:
     """Symbols that belong together, with the tests that exist because of them.
 
-    Example: `Feature(title="toolz.recipes.countby", symbols=(…,), tests=("toolz/tests/…",), …)`.
+    Example: `Feature(title="toolz.recipes.countby", kind="function", symbols=(…,), …)`.
     """
 
-    # A name a person understands: the importable path of the main symbol.
+    # A name a person understands: the importable path of the main symbol, of a module.
     title: str
-    # The seed first, then what goes with it.
+    # One function, or all that a package is; `cross-cutting` stands in several modules.
+    kind: FeatureKind
+    # The main ones first, then what goes with them; no method of a class that goes.
     symbols: tuple[Symbol, ...]
-    # Baseline ids whose run enters the symbols, in order of collection.
+    # Top-level names besides, as `path:name`: constants, tables.
+    constants: tuple[str, ...]
+    # Baseline ids that need it, in order of collection: first those whose run enters the symbols,
+    # in a Task those that were seen to break.
     tests: tuple[str, ...]
     # What the tests are called together: a test function, class or file.
     group: str
+    # Lines of code of the symbols: no docstrings, comments, blank lines.
+    num_lines: int
+    # Modules that the symbols stand in.
+    num_modules: int
+    # How much of what the tests enter is the feature's: 1 when they are about nothing else.
+    exclusivity: float
+    # How far the symbols share their tests: the mean share of the tests that enters a symbol.
+    cohesion: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +314,12 @@ class Evidence:
     pass_to_pass: tuple[str, ...]
     quarantined: tuple[Quarantined, ...]
     runs: tuple[TestRun, ...]
+    # Small mistakes that were made in the deleted code, one at a time; 0 where none could be.
+    num_mutants: int = 0
+    # Those that a target notices. Some of the others mean the same as the code, so few are no flaw.
+    num_killed: int = 0
+    # The whole suite ran without several Features at once; each was confirmed by its targets alone.
+    pooled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,12 +473,12 @@ REASONS: dict[str, frozenset[str]] = {
         "no_test_reaches_it",
         "reached_at_import",
         "reached_by_too_many_tests",
-        "no_nameable_group",
         "used_elsewhere",
         "used_at_import",
         "too_small",
+        "too_large",
     }),
-    "selection": frozenset({"not_tried", "overlaps"}),
+    "selection": frozenset({"not_tried", "overlaps", "not_wanted"}),
     "deletion": frozenset({
         "used_elsewhere",
         "does_not_parse",
@@ -465,6 +495,7 @@ REASONS: dict[str, frozenset[str]] = {
         "not_restored",
         "not_solvable",
         "stub_solves",
+        "weak_tests",
         "nothing_to_hide",
         "unprotected_target",
         "wall",

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from pipeline.task.record import Outcome
+from pipeline.task.traced import StretchKind
 
 Check = Callable[[Any], bool]
 
 # Such text can be written to no file of ours.
 SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DURATION_S = 1e9
+# Of a trace, as in `inside/trace_store.py`; a set of them has a bit for each.
+MAX_MARKS = 2**22
+BITS = re.compile(f"[0-9a-f]{{1,{MAX_MARKS // 4}}}")
 # Stands for the number of a line that has none.
 FORK = -1
 
@@ -91,8 +95,20 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and value >= 0
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, list) and list(map(type, value)) == [str, int] and _is_text(value[0])
+def _is_mark(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MAX_MARKS
+
+
+def _is_stretch(value: object) -> bool:
+    if not isinstance(value, list) or list(map(type, value)) != [str, str, int, list]:
+        return False
+    kind, qualname, _, lines = value
+    is_paired = len(lines) % 2 == 0 and all(isinstance(line, int) for line in lines)
+    return kind in get_args(StretchKind) and _is_text(qualname) and is_paired
+
+
+def _is_bits(value: object) -> bool:
+    return isinstance(value, str) and BITS.fullmatch(value) is not None
 
 
 def _is_flag(value: object) -> bool:
@@ -118,8 +134,8 @@ FIELDS: dict[str, dict[str, Check]] = {
         "message": _is_text,
         "half_skipped": _is_flag,
     },
-    "functions": {"path": _is_text, "names": _list_of(_is_name)},
-    "reached": {"id": _is_text, "functions": _list_of(_is_number)},
-    "import_time": {"functions": _list_of(_is_number), "collection": _list_of(_is_number)},
+    "marked": {"path": _is_text, "first": _is_mark, "stretches": _list_of(_is_stretch)},
+    "reached": {"id": _is_text, "marks": _is_bits},
+    "early": {"at_import": _is_bits, "at_collection": _is_bits},
     "end": {"status": _is_number},
 }

@@ -9,32 +9,12 @@ from pipeline.sandbox.protocol import Finished
 from pipeline.task import junit
 from pipeline.task.record import TestOutcome
 from pipeline.task.results import read_lines
+from pipeline.task.traced import SuiteTrace, read_module
 
 # Exceptions whose messages name code.
 NAMING_ERRORS = frozenset({"NameError", "ImportError", "ModuleNotFoundError", "AttributeError"})
 # What differs from run to run in a message: addresses, the ids of mocks, durations.
 PASSING = re.compile(r"0x[0-9a-fA-F]{4,}|id='\d+'|\b\d+\.\d+ ?s\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedFunction:
-    """A function that the trace can see."""
-
-    path: str
-    qualname: str
-    # Line of its `def`.
-    line: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteTrace:
-    """Which functions ran when; numbers index `functions`."""
-
-    functions: tuple[TracedFunction, ...]
-    at_import: frozenset[int]
-    at_collection: frozenset[int]
-    # By test id.
-    reached: dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -164,21 +144,12 @@ def _one_line(line: dict[str, Any]) -> str:
 
 
 def _trace(lines: list[dict[str, Any]]) -> SuiteTrace | None:
-    ends = _of(lines, "import_time")
+    ends = _of(lines, "early")
     if not ends:
         return None
-    functions = [
-        TracedFunction(path=line["path"], qualname=name, line=number)
-        for line in _of(lines, "functions")
-        for name, number in line["names"]
-    ]
-    known = range(len(functions))
     return SuiteTrace(
-        functions=tuple(functions),
-        at_import=frozenset(ends[0]["functions"]).intersection(known),
-        at_collection=frozenset(ends[0]["collection"]).intersection(known),
-        reached={
-            line["id"]: tuple(number for number in line["functions"] if number in known)
-            for line in _of(lines, "reached")
-        },
+        modules=tuple(map(read_module, _of(lines, "marked"))),
+        at_import=int(ends[0]["at_import"], 16),
+        at_collection=int(ends[0]["at_collection"], 16),
+        reached={line["id"]: int(line["marks"], 16) for line in _of(lines, "reached")},
     )

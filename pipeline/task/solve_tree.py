@@ -1,6 +1,7 @@
 """Show a solver the ablated source with the Snapshot's tests, but for those kept hidden."""
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +13,7 @@ from pipeline.task.python_text import (
     ending_of,
     first_line,
     last_line,
-    parse,
+    parse_shared,
     split_lines,
 )
 from pipeline.task.record import Deletion, Grading, Task, content_id
@@ -108,11 +109,11 @@ def is_removable(function: str, snapshot: Mapping[str, bytes]) -> bool:
     path, *names = function.split("::")
     if not names or not is_protected(path) or path not in snapshot:
         return False
-    tree = parse(snapshot[path])
+    tree = parse_shared(snapshot[path])
     if tree is None or len(_find(tree, names)) != 1:
         return False
     # A class that another one builds on passes its tests on; so does a module that is imported.
-    return not any(_is_used(name, tree) for name in names) and not any(
+    return not any(_is_used(name, snapshot[path]) for name in names) and not any(
         _is_imported(names[0], snapshot[other])
         for other in snapshot
         if other != path and other.endswith(".py") and is_protected(other)
@@ -139,8 +140,13 @@ def _find(tree: ast.Module, names: Sequence[str]) -> list[_Found]:
     ]
 
 
-def _is_used(name: str, tree: ast.Module) -> bool:
+def _is_used(name: str, content: bytes) -> bool:
     """Tell whether a module mentions a name besides defining it."""
+    words = re.findall(rb"\b%s\b" % re.escape(name.encode()), content)
+    if name.isascii() and len(words) == 1:
+        return False
+    tree = parse_shared(content)
+    assert tree is not None, name
     return any(
         (isinstance(node, ast.Name) and node.id == name)
         or (isinstance(node, ast.Attribute) and node.attr == name)
@@ -152,7 +158,7 @@ def _is_used(name: str, tree: ast.Module) -> bool:
 def _is_imported(name: str, content: bytes) -> bool:
     if name.encode() not in content:
         return False
-    tree = parse(content)
+    tree = parse_shared(content)
     return tree is None or any(
         any(alias.name in {name, "*"} for alias in node.names)
         if isinstance(node, ast.ImportFrom)
@@ -163,7 +169,7 @@ def _is_imported(name: str, content: bytes) -> bool:
 
 def _without(content: bytes, functions: Sequence[Sequence[str]]) -> bytes:
     """Cut functions out of a module, decorators included; every other byte stays."""
-    tree = parse(content)
+    tree = parse_shared(content)
     assert tree is not None, functions
     found = [found for names in functions for found in _find(tree, names)]
     gone = {id(it.node) for it in found}

@@ -17,10 +17,12 @@ from pipeline.task.record import Task
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.tree import apply_changes
 
-BODY = b"raise NotImplementedError"
+# What a function of a stub does.
+RAISES = "raise NotImplementedError"
+RETURNS_NOTHING = "return None"
 
 
-def stub_patch(task: Task, snapshot: Mapping[str, bytes]) -> str:
+def stub_patch(task: Task, snapshot: Mapping[str, bytes], *, body: str = RAISES) -> str:
     """Return the gold patch with the body of every function of the Feature replaced.
 
     Signatures, decorators and docstrings stay; of a class, so do its attributes.
@@ -30,11 +32,11 @@ def stub_patch(task: Task, snapshot: Mapping[str, bytes]) -> str:
     stubbed = dict(whole)
     for path in dict.fromkeys(symbol.path for symbol in task.feature.symbols):
         names = [it.qualname for it in task.feature.symbols if it.path == path]
-        stubbed[path] = _stubbed(whole[path], names)
+        stubbed[path] = _stubbed(whole[path], names, body=body.encode())
     return make_patch(shown, stubbed)
 
 
-def _stubbed(content: bytes, qualnames: Sequence[str]) -> bytes:
+def _stubbed(content: bytes, qualnames: Sequence[str], *, body: bytes) -> bytes:
     lines = split_lines(content)
     tree = must_parse(content)
     nodes = [it for name in qualnames for it in _functions(tree, name.split("."))]
@@ -45,7 +47,7 @@ def _stubbed(content: bytes, qualnames: Sequence[str]) -> bytes:
             text = lines[start - 1]
             indent = text[: len(text) - len(text.lstrip())]
             before = text[: first.col_offset] if start == first.lineno else indent
-            lines[start - 1 : end] = [before + BODY + ending_of(lines[end - 1])]
+            lines[start - 1 : end] = [before + body + ending_of(lines[end - 1])]
     return b"".join(lines)
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipeline.sandbox.protocol import Job, Limits, Mount, MountMode, Sandbox
@@ -13,20 +13,20 @@ from pipeline.task.record import TestCommand
 from pipeline.task.run import (
     Alarm,
     SuiteRun,
-    SuiteTrace,
-    TracedFunction,
     lasting,
     read_run,
 )
+from pipeline.task.trace_mount import join_mount
+from pipeline.task.traced import SuiteTrace
 
 __all__ = [
     "WHOLE",
     "Alarm",
     "Bench",
+    "EarlyStop",
     "SuiteRequest",
     "SuiteRun",
     "SuiteTrace",
-    "TracedFunction",
     "bench_mounts",
     "bench_variables",
     "bytecode_mounts",
@@ -85,6 +85,19 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyStop:
+    """Which outcomes end a run, because nothing that follows can change what it comes to.
+
+    Example: `EarlyStop(must_pass=("tests/test_a.py::test_b",), excused=("NameError",))`.
+    """
+
+    # Ids whose not passing ends the run.
+    must_pass: tuple[str, ...]
+    # Classes of exceptions that end nothing.
+    excused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRequest:
     """What to run of a suite, and how."""
 
@@ -103,6 +116,8 @@ class SuiteRequest:
     plugins: tuple[str, ...] | None = None
     # Take the tree's code for hostile: alarms, and a second channel for the outcomes.
     guard: bool = False
+    # End the run early; None runs all of it.
+    stop: EarlyStop | None = None
 
 
 WHOLE = SuiteRequest()
@@ -148,6 +163,7 @@ def run_suite(
                 tree=bytecode or bench.bytecode / "tree",
                 keep=request.keep_bytecode,
             ),
+            *(_join_mounts(bench) if request.trace else ()),
             # Last, as in the images of Tasks: what changes least makes the lowest layers.
             Mount(source=INSIDE, target=TOOLS),
         ),
@@ -160,6 +176,12 @@ def run_suite(
         preload=() if request.trace or request.keep_bytecode else _preload(tree),
     )
     return read_run(sandbox.run(job), nonce=nonce)
+
+
+def _join_mounts(bench: Bench) -> tuple[Mount, ...]:
+    """Have the Pythons that a suite starts join its trace."""
+    folder = bench.bytecode
+    return (join_mount(bench.environment, at=ENVIRONMENT, tools=TOOLS, folder=folder),)
 
 
 def _preload(tree: Path) -> tuple[str, ...]:
@@ -247,4 +269,5 @@ def suite_message(
         "nonce": nonce,
         "second": second,
         "tests": tests,
+        "stop": None if request.stop is None else asdict(request.stop),
     }

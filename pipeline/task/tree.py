@@ -39,12 +39,25 @@ def changed_tree(
     folder = _fresh(scratch)
     try:
         shutil.copytree(base, folder, symlinks=True, copy_function=_link, dirs_exist_ok=True)
-        for path, content in changes.items():
-            _replace(folder / path, content)
-        sandbox.adopt(folder)
+        replace_files(folder, changes, sandbox=sandbox)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_files(folder: Path, changes: Changes, *, sandbox: Sandbox) -> None:
+    """Make changes in a folder that jobs use."""
+    for path, content in changes.items():
+        _replace(folder / path, content)
+    sandbox.adopt(folder)
+
+
+def restore_files(folder: Path, paths: Iterable[str], *, base: Path) -> None:
+    """Undo changes in a folder of `changed_tree`: what `base` has is a hard link again."""
+    for path in paths:
+        (folder / path).unlink(missing_ok=True)
+        if (base / path).exists():
+            _link(str(base / path), str(folder / path))
 
 
 @contextmanager
@@ -59,14 +72,23 @@ def pruned_bytecode(
     folder = _fresh(scratch)
     try:
         shutil.copytree(base, folder, ignore=_no_bytecode, copy_function=_link, dirs_exist_ok=True)
-        for path in changed:
-            module = folder / path
-            for file in module.parent.glob(f"{escape(module.stem)}.*"):
-                file.unlink()
+        drop_bytecode(folder, changed)
         sandbox.adopt(folder)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def drop_bytecode(folder: Path, changed: Iterable[str]) -> list[str]:
+    """Remove the bytecode of some modules; return the paths of what was removed."""
+    files = [
+        file
+        for module in (folder / path for path in changed)
+        for file in module.parent.glob(f"{escape(module.stem)}.*")
+    ]
+    for file in files:
+        file.unlink()
+    return [file.relative_to(folder).as_posix() for file in files]
 
 
 def _no_bytecode(folder: str, names: list[str]) -> list[str]:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from pipeline.task.changed import Desk, changed_suite
 from pipeline.task.patch import is_protected
 from pipeline.task.planting import Planted, plant
-from pipeline.task.record import Baseline, FailToPass, Grading, Sentinel, content_id
+from pipeline.task.record import (
+    Baseline,
+    FailToPass,
+    Grading,
+    Reject,
+    Sentinel,
+    content_id,
+)
 from pipeline.task.solve_tree import (
     choose_hidden,
     choose_shortened,
@@ -16,7 +23,14 @@ from pipeline.task.solve_tree import (
 from pipeline.task.suite import SuiteRequest, SuiteRun
 from pipeline.task.tree import changes_between, read_tree
 from pipeline.task.twins import find_sentinels
-from pipeline.task.verdict import is_failing, outcomes_by_function
+from pipeline.task.verdict import (
+    ALL,
+    Expectation,
+    Twin,
+    is_failing,
+    judge,
+    outcomes_by_function,
+)
 
 # More need not be tried: a run draws a few.
 MAX_SENTINELS = 12
@@ -31,41 +45,83 @@ class _Candidates:
     clones: tuple[str, ...]
 
 
+def refuse_bare(
+    ids: Sequence[str], snapshot: Mapping[str, bytes], *, seed: int, task_id: str
+) -> Reject | None:
+    """Refuse targets of which nothing can be kept from a solver: none is hidden, none shortened."""
+    if choose_hidden(ids, snapshot, seed=seed, task_id=task_id):
+        return None
+    if choose_shortened(ids, snapshot, seed=seed, task_id=task_id):
+        return None
+    detail = "its tests can be neither hidden nor shortened: a table of what they ask solves it"
+    return Reject(stage="validation", reason="nothing_to_hide", detail=detail)
+
+
 def measure_grading(
     targets: Sequence[FailToPass], *, baseline: Baseline, desk: Desk, seed: int, task_id: str
-) -> Grading:
+) -> Grading | Reject:
     """Choose hidden tests, and the twins that fail or pass on the Snapshot as they must.
+
+    The run that tries the twins is a grade of the Snapshot, which is what a gold patch gives back:
+    the targets run with them and are judged as those of any solver are.
 
     Raises:
         SandboxStoppedError, SandboxBrokenError: nothing was learnt.
     """
     snapshot = read_tree(desk.tree)
-    ids = [target.id for target in targets]
+    ids = tuple(target.id for target in targets)
     candidates = _candidates(ids, snapshot, draw=(seed, task_id))
     planted = plant(snapshot, sentinels=candidates.sentinels, clones=candidates.clones)
-    run = _run(planted, baseline, desk=desk) if planted.twins else None
-    outcomes = outcomes_by_function(run) if run else {}
-    clones = [
-        twin.test
-        for twin in planted.twins
-        if twin.sentinel is None and set(outcomes.get(twin.id, ())) == {"passed"}
-    ]
+    run = _run(ids, planted, baseline, desk=desk)
+    good = _good_twins(planted, run)
+    reject = _judge(run, ids, good, baseline)
+    if reject is not None:
+        return reject
     withheld = _withhold(ids, snapshot, baseline, desk=desk, draw=(seed, task_id))
     return Grading(
         plugins=baseline.plugins,
         alarms=baseline.alarms,
         hidden=withheld.hidden,
         shortened=withheld.shortened,
-        # Where a faithful copy fails, a wrong one proves nothing.
-        sentinels=tuple(
-            twin.sentinel
-            for twin in planted.twins
-            if twin.sentinel is not None
-            and twin.test in clones
-            and is_failing(outcomes.get(twin.id, ()))
-        ),
-        clones=tuple(clones[:MAX_CLONES]),
+        sentinels=tuple(twin.sentinel for twin in good if twin.sentinel is not None),
+        clones=tuple(twin.test for twin in good if twin.sentinel is None)[:MAX_CLONES],
     )
+
+
+def _good_twins(planted: Planted, run: SuiteRun) -> tuple[Twin, ...]:
+    """Return the clones that pass and, of tests that have one, the twins that fail."""
+    outcomes = outcomes_by_function(run)
+    clones = {
+        twin.test
+        for twin in planted.twins
+        if twin.sentinel is None and set(outcomes.get(twin.id, ())) == {"passed"}
+    }
+    return tuple(
+        twin
+        for twin in planted.twins
+        # Where a faithful copy fails, a wrong one proves nothing.
+        if twin.test in clones and (twin.sentinel is None or is_failing(outcomes.get(twin.id, ())))
+    )
+
+
+def _judge(
+    run: SuiteRun, ids: tuple[str, ...], twins: tuple[Twin, ...], baseline: Baseline
+) -> Reject | None:
+    """Refuse targets that the grader does not take for solved on the Snapshot itself."""
+    judgement = judge(
+        run,
+        Expectation(
+            ids=ids,
+            twins=twins,
+            alarms=frozenset(baseline.alarms),
+            quarantined=frozenset(it.id for it in baseline.quarantined),
+            is_guarded=True,
+            defences=ALL,
+        ),
+    )
+    if judgement.verdict == "solved":
+        return None
+    return Reject(stage="validation", reason="not_restored", detail=judgement.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +182,9 @@ def _is_function(name: str, snapshot: Mapping[str, bytes]) -> bool:
     return is_module and all(map(str.isidentifier, names))
 
 
-def _run(planted: Planted, baseline: Baseline, *, desk: Desk) -> SuiteRun:
+def _run(ids: tuple[str, ...], planted: Planted, baseline: Baseline, *, desk: Desk) -> SuiteRun:
     request = SuiteRequest(
-        ids=tuple(twin.id for twin in planted.twins), plugins=baseline.plugins, guard=True
+        ids=(*ids, *(twin.id for twin in planted.twins)), plugins=baseline.plugins, guard=True
     )
     with changed_suite(desk, planted.files) as run_changed:
         return run_changed(request)

@@ -24,6 +24,7 @@ from pipeline.prepare import Prepared, prepare_repo
 from pipeline.repo import fetch
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
+from pipeline.selection import Choice
 from pipeline.task.grade import Desk
 from pipeline.task.record import Environment, Install, Reject, Repo, Source, Task, TestCommand
 from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
@@ -193,7 +194,7 @@ def prepared(
 ) -> Prepared:
     """Return the pantry, measured and traced, with a slot for each candidate."""
     repo = repo_for(make_tree(pantry.FILES), name="pantry")
-    result = prepare_repo(repo, folders=folders, sandbox=sandbox, seed=0, max_tasks=None)
+    result = prepare_repo(repo, folders=folders, sandbox=sandbox, choice=Choice())
     assert isinstance(result, Prepared), result
     return result
 

@@ -1,21 +1,12 @@
-"""Which definitions become candidates, why the others do not, and who tries them when."""
+"""What becomes a candidate, with what goes with it, and why the rest does not."""
 
 from collections.abc import Mapping
 from textwrap import indent
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipeline.feature import (
-    MAX_TRIES,
-    Found,
-    deal_slots,
-    find_features,
-    name_group,
-    order_features,
-)
-from pipeline.task.record import Baseline, Feature, Symbol
+from pipeline.feature import Found, find_features, name_group
+from pipeline.task.record import Baseline, Feature
 from pipeline.trace import Trace
 
 BODY = "    x = 1\n    y = x\n    return y\n"
@@ -103,21 +94,33 @@ def found() -> Found:
 
 def test_a_definition_that_meets_every_rule_is_a_candidate(found: Found):
     titles = {it.title: it for it in found.features}
-    assert titles.keys() == {
+    assert {
         "pkg.core.good",
         "pkg.core.Box",
         "pkg.core.Box.open",
         "pkg.core.Box.close",
-    }
+        "pkg.core.scattered",
+    } <= titles.keys()
     good = titles["pkg.core.good"]
     assert (good.tests, good.group) == (IDS[:2], "`tests/test_a.py`")
     assert [(it.path, it.qualname, it.kind) for it in good.symbols] == [(PATH, "good", "function")]
-    assert titles["pkg.core.Box.open"].symbols[0].kind == "method"
+    assert (good.kind, good.num_lines, good.num_modules) == ("function", 3, 1)
+    assert (good.cohesion, good.exclusivity) == (1.0, 0.111)
+    assert titles["pkg.core.Box.open"].kind == "method"
+    assert titles["pkg.core.scattered"].group == "4 files"
+
+
+def test_what_uses_a_definition_goes_with_it(found: Found):
+    both = {("src/pkg/core.py", "helper"), ("src/pkg/other.py", "user")}
+    grown = [it for it in found.features if {(s.path, s.qualname) for s in it.symbols} == both]
+    assert [(it.kind, it.num_modules, it.tests) for it in grown] == [("cross-cutting", 2, IDS[:2])]
+    assert grown[0].title == "pkg.core.helper and pkg.other.user"
 
 
 def test_a_class_has_the_tests_of_all_its_methods(found: Found):
     box = next(it for it in found.features if it.title == "pkg.core.Box")
-    assert (box.tests, box.symbols[0].kind) == (IDS[:3], "class")
+    assert (box.tests, box.kind) == (IDS[:3], "class")
+    assert [it.qualname for it in box.symbols] == ["Box"]
 
 
 @pytest.mark.parametrize(
@@ -125,10 +128,12 @@ def test_a_class_has_the_tests_of_all_its_methods(found: Found):
     [
         ("small", "too_small", "1 lines of code"),
         ("unreached", "no_test_reaches_it", "no test of the baseline enters it"),
-        ("early", "reached_at_import", "runs while modules are imported or tests collected"),
+        (
+            "early",
+            "reached_at_import",
+            "pkg.core.early runs while modules are imported or tests collected",
+        ),
         ("popular", "reached_by_too_many_tests", "33% of the tests enter it"),
-        ("scattered", "no_nameable_group", "its 4 tests stand in 4 files"),
-        ("helper", "used_elsewhere", "called at src/pkg/other.py:4 in user"),
     ],
 )
 def test_a_definition_that_breaks_a_rule_is_left_out_with_its_reason(
@@ -141,7 +146,8 @@ def test_a_definition_that_breaks_a_rule_is_left_out_with_its_reason(
 
 def test_private_foreign_and_test_code_is_not_considered(found: Found):
     subjects = {it.subject for it in found.left_out} | {it.title for it in found.features}
-    assert not [it for it in subjects if "_private" in it or "apart" in it or "tests" in it]
+    assert "pkg.core._private" not in subjects
+    assert not [it for it in subjects if "apart" in it or "tests" in it]
 
 
 @pytest.mark.parametrize(("num_tests", "is_candidate"), [(9, True), (10, False)])
@@ -161,7 +167,7 @@ def test_at_most_three_tests_in_ten_may_reach_a_feature(num_tests: int, is_candi
         (["t/test_a.py::C::test_b", "t/test_a.py::test_c"], "`t/test_a.py`"),
         (["t/test_a.py::test_b", "t/test_b.py::test_b"], "`t/test_a.py`, `t/test_b.py`"),
         ([f"t/test_{it}.py::test" for it in "abc"], "`t/test_a.py`, `t/test_b.py`, `t/test_c.py`"),
-        ([f"t/test_{it}.py::test" for it in "abcd"], ""),
+        ([f"t/test_{it}.py::test" for it in "abcd"], "4 files"),
         (["README.txt::README.txt"], "`README.txt::README.txt`"),
     ],
 )
@@ -169,51 +175,89 @@ def test_a_group_is_named_by_what_its_tests_share(tests: list[str], group: str):
     assert name_group(tests) == group
 
 
-def feature(name: str, kind: str = "function") -> Feature:
-    symbol = Symbol(path="a.py", qualname=name, kind=kind, first_line=1, last_line=9)  # type: ignore[arg-type]
-    return Feature(title=f"a.{name}", symbols=(symbol,), tests=("t",), group="`t`")
+def kinds_of(found: Found) -> dict[str, list[Feature]]:
+    kinds: dict[str, list[Feature]] = {}
+    for it in found.features:
+        kinds.setdefault(it.kind, []).append(it)
+    return kinds
 
 
-FEATURES = tuple(
-    feature(f"{kind}{number}", kind)
-    for kind, count in (("class", 2), ("function", 12), ("method", 5))
-    for number in range(count)
-)
+WIDE = {
+    "src/pkg/__init__.py": "from pkg import tools\nfrom pkg.tools.cut import cut\n",
+    "src/pkg/core.py": f"def base():\n{BODY}\ndef other():\n{BODY}",
+    "src/pkg/plain.py": f"LIMIT = 3\n\ndef one():\n    return LIMIT\n\ndef two():\n{BODY}",
+    "src/pkg/left.py": f"def left():\n{BODY}\ndef more():\n{BODY}",
+    "src/pkg/right.py": f"def right():\n{BODY}\ndef more():\n{BODY}",
+    "src/pkg/near.py": (
+        "from pkg.left import more\n\ndef near():\n    more()\n    return more()\n\n"
+        f"def more_near():\n{BODY}"
+    ),
+    "src/pkg/tools/__init__.py": "from pkg.tools.cut import cut\n",
+    "src/pkg/tools/cut.py": f"def cut():\n{BODY}\ndef trim():\n{BODY}",
+    "src/pkg/tools/saw.py": f"def saw():\n{BODY}\ndef rip():\n{BODY}",
+    "src/pkg/cli.py": (
+        f"import click\n\n@click.command()\ndef main():\n{BODY}\n"
+        f"def give():\n{BODY}\ndef take():\n{BODY}"
+    ),
+}
 
 
-def test_the_order_depends_on_the_seed_alone():
-    order = order_features(FEATURES, repo="small", seed=1)
-    assert sorted(it.title for it in order) == sorted(it.title for it in FEATURES)
-    assert order == order_features(FEATURES[::-1], repo="small", seed=1)
-    assert order != order_features(FEATURES, repo="small", seed=2)
-    assert order != order_features(FEATURES, repo="other", seed=1)
+@pytest.fixture(scope="module")
+def wide() -> dict[str, list[Feature]]:
+    where = {
+        "src/pkg/core.py": {"base": IDS[:2], "other": IDS[2:4]},
+        "src/pkg/plain.py": {"one": IDS[4:5], "two": IDS[5:6]},
+        "src/pkg/left.py": {"left": IDS[12:13], "more": IDS[13:14]},
+        "src/pkg/right.py": {"right": IDS[12:13], "more": IDS[15:16]},
+        "src/pkg/near.py": {"near": IDS[13:14], "more_near": IDS[14:15]},
+        "src/pkg/tools/cut.py": {"cut": IDS[6:7], "trim": IDS[6:7]},
+        "src/pkg/tools/saw.py": {"saw": IDS[7:8], "rip": IDS[7:9]},
+        # What reaches `give` reaches nothing but these two.
+        "src/pkg/cli.py": {"main": IDS[9:10], "give": IDS[10:12], "take": IDS[10:11]},
+    }
+    trace = Trace(
+        tests={(path, name): ids for path, by in where.items() for name, ids in by.items()},
+        names={path: frozenset(by) for path, by in where.items()},
+        early=frozenset(),
+        cpu_ratio=1.0,
+    )
+    baseline = Baseline(
+        passing=IDS,
+        quarantined=(),
+        durations_s=(0.0,) * len(IDS),
+        cpu_s=(1.0,),
+        num_runs=1,
+        plugins=(),
+        alarms=(),
+    )
+    return kinds_of(find_features(WIDE, trace=trace, baseline=baseline, import_roots=("src",)))
 
 
-def test_the_kinds_take_turns():
-    kinds = [it.symbols[0].kind for it in order_features(FEATURES, repo="small", seed=0)]
-    assert kinds[:6] == ["class", "function", "method"] * 2
-    assert kinds[-7:] == ["function"] * 7
+def test_a_module_that_nothing_else_needs_goes_whole(wide: dict[str, list[Feature]]):
+    modules = {it.title: it for it in wide["module"]}
+    assert modules.keys() >= {"pkg.plain", "pkg.tools.cut", "pkg.tools.saw", "pkg.core"}
+    plain = modules["pkg.plain"]
+    assert plain.constants == ("src/pkg/plain.py:LIMIT",)
+    assert plain.tests == IDS[4:6]
 
 
-def test_one_candidate_more_or_less_does_not_reorder_the_others():
-    order = order_features(FEATURES, repo="small", seed=3)
-    for gone in FEATURES:
-        rest = [it for it in FEATURES if it != gone]
-        functions = [it for it in order if it != gone and it.symbols[0].kind == "function"]
-        again = order_features(rest, repo="small", seed=3)
-        assert [it for it in again if it.symbols[0].kind == "function"] == functions
+def test_a_package_below_the_top_goes_whole(wide: dict[str, list[Feature]]):
+    assert [it.title for it in wide["subpackage"]] == ["pkg.tools"]
+    assert wide["subpackage"][0].tests == IDS[6:9]
 
 
-@given(num=st.integers(0, 60), max_tasks=st.none() | st.integers(1, 20))
-def test_slots_and_spares_are_a_partition(num: int, max_tasks: int | None):
-    features = tuple(feature(f"f{number}") for number in range(num))
-    slots, spare = deal_slots(features, max_tasks=max_tasks)
-    dealt = [it.title for slot in slots for it in slot]
-    spares = [it.subject for it in spare]
-    assert sorted(dealt + spares) == sorted(it.title for it in features)
-    assert all(slots)
-    assert all(len(slot) <= MAX_TRIES for slot in slots)
-    assert len(slots) == (num if max_tasks is None else min(num, max_tasks))
-    # The first candidates are the first to be tried.
-    assert [slot[0] for slot in slots] == list(features[: len(slots)])
-    assert {(it.reject.stage, it.reject.reason) for it in spare} <= {("selection", "not_tried")}
+def test_definitions_that_the_same_tests_alone_reach_go_together(wide: dict[str, list[Feature]]):
+    groups = [{symbol.qualname for symbol in it.symbols} for it in wide["function group"]]
+    assert groups == [{"give", "take"}]
+    assert wide["function group"][0].tests == IDS[10:12]
+
+
+def test_a_function_with_the_decorator_of_a_command_is_one(wide: dict[str, list[Feature]]):
+    assert [it.title for it in wide["command"]] == ["pkg.cli.main"]
+
+
+def test_modules_that_only_tests_bring_together_are_no_feature(wide: dict[str, list[Feature]]):
+    groups = [{symbol.path for symbol in it.symbols} for its in wide.values() for it in its]
+    # One test reaches code of both.
+    assert {"src/pkg/left.py", "src/pkg/right.py"} not in groups
+    assert {"src/pkg/left.py", "src/pkg/near.py"} in groups

@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.instruction import Facts, find_code, import_line, list_styles, write_instructions
 from pipeline.language.python.seams import Plan
-from pipeline.make import collect_facts, open_library, plan_feature
+from pipeline.library import open_library, plan_feature
+from pipeline.make import collect_facts
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
 from pipeline.task.record import Evidence, FailToPass, Grading, Instruction, Reject, Symbol
@@ -19,7 +20,8 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "instruction"
 WANTED = {
     "function": "pantry.units.convert",
     "method": "pantry.shelf.Shelf.find",
-    "class": "pantry.labels.Label",
+    # The class is all that its module holds.
+    "class": "pantry.labels",
 }
 SYMPTOMS = {
     "function": "NameError: name 'convert' is not defined",
@@ -58,6 +60,13 @@ def facts_of(prepared: Prepared, pantry_desk: Desk) -> Callable[[str], Facts]:
     return make
 
 
+def with_docstring(facts: Facts, docstring: str, **fields: object) -> Facts:
+    """Return facts of one part that is documented in another way."""
+    (part,) = facts.parts
+    description = replace(part.description, docstring=docstring)
+    return replace(facts, parts=(replace(part, description=description, **fields),))  # type: ignore[arg-type]
+
+
 def written(facts: Facts) -> tuple[Instruction, ...]:
     instructions = write_instructions(facts)
     assert isinstance(instructions, tuple), instructions
@@ -83,8 +92,9 @@ def test_every_wording_says_what_a_solver_must_know(facts_of: Callable[[str], Fa
         for needed in (
             facts.feature.title,
             facts.feature.symbols[0].path,
-            import_line(facts.description.import_paths, kind=facts.feature.symbols[0].kind),
-            facts.description.docstring,
+            *(import_line(it.description.import_paths, kind=it.symbol.kind) for it in facts.parts),
+            *(it.description.docstring for it in facts.parts),
+            *facts.removed_files,
             *facts.feature.tests,
         ):
             assert needed in instruction.text
@@ -116,13 +126,23 @@ def test_hidden_tests_are_told_of_and_never_named(facts_of: Callable[[str], Fact
 
 def test_a_text_without_docstring_or_exports_is_whole(facts_of: Callable[[str], Facts]):
     facts = facts_of("function")
-    bare = replace(
-        facts, exports=(), symptoms=(), description=replace(facts.description, docstring="")
-    )
+    bare = replace(with_docstring(facts, "", exports=()), symptoms=())
     for instruction in written(bare):
         assert "None" not in instruction.text
         assert "`pantry/__init__.py`" not in instruction.text
         assert facts.feature.title in instruction.text
+
+
+def test_each_part_of_a_feature_is_told_of(facts_of: Callable[[str], Facts]):
+    one, other = facts_of("function"), facts_of("method")
+    feature = replace(one.feature, kind="cross-cutting", title="pantry.units.convert and 1 more")
+    both = replace(one, feature=feature, parts=one.parts + other.parts)
+    for instruction in written(both):
+        for part in both.parts:
+            assert f"`{part.symbol.path}`" in instruction.text
+            assert part.description.docstring.split("\n")[0] in instruction.text
+            assert part.description.signatures[0].text in instruction.text
+    assert "complete but for 2 things that belong together" in written(both)[1].text
 
 
 @pytest.mark.parametrize(
@@ -136,7 +156,7 @@ def test_a_docstring_that_holds_the_code_is_rejected(
     facts_of: Callable[[str], Facts], docstring: str
 ):
     facts = facts_of("function")
-    telling = replace(facts, description=replace(facts.description, docstring=docstring))
+    telling = with_docstring(facts, docstring)
     detail = "the bug_report repeats the deleted line 'grams = amount * _factor(source)'"
     assert write_instructions(telling) == Reject(
         stage="instruction", reason="gives_code_away", detail=detail

@@ -1,12 +1,11 @@
 """Which functions each test enters, and which run before any test."""
 
-from collections.abc import Iterable
-
 import pytest
 
 from pipeline.baseline import measure_baseline
 from pipeline.task.record import Baseline, Reject
-from pipeline.task.suite import SuiteRequest, SuiteRun, SuiteTrace
+from pipeline.task.suite import SuiteRequest, SuiteRun
+from pipeline.task.traced import SuiteTrace
 from pipeline.trace import Trace, summarise, trace_suite
 from tests.pipeline.conftest import DeskFor, MakeTree, RepoFor, RunFiles
 
@@ -77,8 +76,14 @@ BY_TEST = {
 }
 
 
-def names(trace: SuiteTrace, numbers: Iterable[int]) -> set[str]:
-    return {trace.functions[number].qualname for number in numbers}
+def names(trace: SuiteTrace, marks: int) -> set[str]:
+    """Return the functions that a set of marks enters."""
+    return {
+        it.qualname
+        for module in trace.modules
+        for mark, it in module.marks()
+        if it.kind == "function" and marks >> mark & 1
+    }
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +175,29 @@ def test_a_suite_that_cannot_be_traced_is_rejected(
 
 def test_tests_outside_the_baseline_and_repeats_are_left_out(when: SuiteRun):
     assert when.trace is not None
-    baseline = baseline_of("test_b.py::test_other_module", "test_a.py::test_module")
-    trace = summarise(when.trace, baseline=baseline, cpu_ratio=1.5)
+    ids = ("test_b.py::test_other_module", "test_a.py::test_module")
+    trace = summarise(when.trace, ids=ids, cpu_ratio=1.5)
     assert trace.tests == {
-        ("pkg/when.py", "session_fixture"): baseline.passing,
-        ("pkg/when.py", "module_fixture"): baseline.passing,
+        ("pkg/when.py", "session_fixture"): ids,
+        ("pkg/when.py", "module_fixture"): ids,
     }
+
+
+def test_a_test_that_fails_only_while_traced_is_left_out(
+    make_tree: MakeTree, repo_for: RepoFor, desk_for: DeskFor
+):
+    tests = """
+import builtins, pytest
+from pkg import f
+@pytest.mark.parametrize("n", range(60))
+def test(n):
+    f()
+    assert n or not hasattr(builtins, "__regrow_marks__")
+"""
+    tree = make_tree({"pkg.py": "def f(): pass", "test_a.py": tests})
+    repo, desk = repo_for(tree), desk_for(tree)
+    ids = tuple(f"test_a.py::test[{number}]" for number in range(60))
+    trace = trace_suite(repo, baseline=baseline_of(*ids), desk=desk)
+    assert isinstance(trace, Trace), trace
+    assert trace.tests == {("pkg.py", "f"): ids[1:]}
+    assert trace.lines.tests_in("pkg.py") == ids[1:]

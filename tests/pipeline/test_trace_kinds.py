@@ -1,11 +1,11 @@
 """Functions of every kind are seen, and code that is watched behaves as before."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from pipeline.task.suite import SuiteRequest, SuiteRun, SuiteTrace
+from pipeline.task.suite import SuiteRequest, SuiteRun
+from pipeline.task.traced import SuiteTrace
 from tests.pipeline.conftest import MakeTree, RunFiles
 
 KINDS = '''\
@@ -177,8 +177,14 @@ REACHED = {
 }
 
 
-def names(trace: SuiteTrace, numbers: Iterable[int]) -> set[str]:
-    return {trace.functions[number].qualname for number in numbers}
+def names(trace: SuiteTrace, marks: int) -> set[str]:
+    """Return the functions that a set of marks enters."""
+    return {
+        it.qualname
+        for module in trace.modules
+        for mark, it in module.marks()
+        if it.kind == "function" and marks >> mark & 1
+    }
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +218,21 @@ def test_outcomes_and_lines_are_those_of_a_plain_run(
 def test_functions_are_named_with_their_file_and_line(kinds: SuiteRun):
     assert kinds.trace is not None
     lines = KINDS.splitlines()
-    assert {it.path for it in kinds.trace.functions} == {"kinds.py"}
-    for function in kinds.trace.functions:
+    (module,) = kinds.trace.modules
+    assert module.path == "kinds.py"
+    functions = [it for it in module.stretches if it.kind == "function"]
+    assert len(functions) == KINDS.count("def ")
+    for function in functions:
         name = function.qualname.rpartition(".")[2]
         assert f"def {name}(" in lines[function.line - 1]
+
+
+def test_a_module_too_deep_to_mark_runs_without_marks(run_files: RunFiles):
+    branches = "".join(f"    elif x == {number}: return {number}\n" for number in range(1, 480))
+    deep = f"def f(x):\n    if x == 0: return 0\n{branches}    return -1\n"
+    test = "from deep import f\ndef test(): assert f(400) == 400"
+    run = run_files({"deep.py": deep, "test_a.py": test}, SuiteRequest(trace=True))
+    assert run.messages == {}
+    assert run.trace is not None
+    assert not any(module.stretches for module in run.trace.modules)
+    assert run.trace.reached == {"test_a.py::test": 0}

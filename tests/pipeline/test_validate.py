@@ -1,10 +1,13 @@
-"""That exactly the feature's tests break, every time, and that undoing it cures all."""
+"""That the targets break, every time, and nothing else: as quickly as can be, or plainly."""
 
 from dataclasses import replace
 
 import pytest
 
+from pipeline.deletion import delete_feature, gone_names
+from pipeline.library import open_library, plan_feature
 from pipeline.prepare import Prepared
+from pipeline.sandbox.protocol import Finished, Job, Sandbox
 from pipeline.task.grade import Desk
 from pipeline.task.patch import make_patch
 from pipeline.task.record import (
@@ -16,7 +19,7 @@ from pipeline.task.record import (
     TestRun,
 )
 from pipeline.task.tree import read_tree
-from pipeline.validate import judge_places, prove_task, validate
+from pipeline.validate import Method, validate
 from tests.pipeline.conftest import TaskOf
 
 BROKEN_IMPORT = """
@@ -25,6 +28,12 @@ while True:
     with contextlib.suppress(OSError):
         os.fork() or time.sleep(30)
 """
+CONVERT = "tests/test_units.py::test_convert"
+UNKNOWN = "tests/test_units.py::test_unknown_unit"
+DOCTEST = "pantry/units.py::pantry.units.convert"
+SLUG = "tests/test_words.py::test_slug"
+GONE = frozenset({"convert"})
+METHODS: tuple[Method, ...] = ("fast", "plain")
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +46,17 @@ def task(task_of: TaskOf) -> Task:
 def test_the_targets_break_each_in_its_way(task: Task):
     symptom = "NameError: name 'convert' is not defined"
     assert task.evidence.fail_to_pass == (
-        FailToPass(id="tests/test_units.py::test_convert", ablated="failed", symptom=symptom),
-        FailToPass(id="tests/test_units.py::test_unknown_unit", ablated="failed", symptom=symptom),
+        FailToPass(id=CONVERT, ablated="failed", symptom=symptom),
+        FailToPass(id=UNKNOWN, ablated="failed", symptom=symptom),
     )
 
 
-DOCTEST = "pantry/units.py::pantry.units.convert"
-
-
 def test_a_doctest_of_the_deleted_code_is_set_aside(task: Task):
-    assert DOCTEST in task.feature.tests
     assert Quarantined(id=DOCTEST, reason="own-doctest") in task.evidence.quarantined
 
 
 def test_targets_and_the_rest_are_the_baseline(task: Task, prepared: Prepared):
-    targets = tuple(it.id for it in task.evidence.fail_to_pass)
-    assert {*targets, DOCTEST} == set(task.feature.tests)
+    targets = [it.id for it in task.evidence.fail_to_pass]
     assert set(targets).isdisjoint(task.evidence.pass_to_pass)
     judged = [DOCTEST, *targets, *task.evidence.pass_to_pass]
     assert sorted(judged) == sorted(prepared.baseline.passing)
@@ -75,35 +79,157 @@ def test_each_run_is_counted(task: Task, prepared: Prepared):
         (
             "whisper",
             "others_break",
-            "2 other tests break: tests/test_lazy.py::test_not_hum: failed",
+            "another test breaks: tests/test_odd.py::test_exports: failed: AssertionError",
         ),
         (
             "murmur",
-            "flaky_target",
-            "1 targets do not break when repeated: tests/test_odd.py::test_murmur",
+            "target_survives",
+            "1 of 1 targets do not break: tests/test_odd.py::test_murmur: passed",
         ),
     ],
 )
 def test_a_deletion_that_breaks_too_much_or_not_always_is_rejected(
-    task_of: TaskOf, name: str, reason: str, detail: str
+    prepared: Prepared, pantry_desk: Desk, name: str, reason: str, detail: str
 ):
-    result = task_of(f"pantry.odd.{name}")
+    result = judged(f"pantry.odd.{name}", prepared, pantry_desk)
     assert result == Reject(stage="validation", reason=reason, detail=detail)
 
 
+def judged(title: str, prepared: Prepared, desk: Desk) -> Evidence | Reject:
+    """Return what validation comes to for a candidate."""
+    feature = next(it for slot in prepared.slots for it in slot if it.title == title)
+    plan = plan_feature(feature, open_library(desk.tree, prepared.environment.import_roots))
+    assert not isinstance(plan, Reject), plan
+    deleted = delete_feature(feature, plan, baseline=prepared.baseline, desk=desk)
+    assert not isinstance(deleted, Reject), deleted
+    return validate(
+        feature,
+        deleted.deletion,
+        baseline=prepared.baseline,
+        desk=desk,
+        gone=gone_names(plan),
+    )
+
+
+class Counting:
+    """A sandbox that counts the tests of each run."""
+
+    def __init__(self, inner: Sandbox) -> None:
+        self.name = inner.name
+        self.num_tests: list[int] = []
+        self._inner = inner
+
+    def run(self, job: Job) -> Finished:
+        """Run a job, and count the results that it reports."""
+        finished = self._inner.run(job)
+        self.num_tests.append(finished.results.count(b'"kind": "test"'))
+        return finished
+
+    def stop(self) -> None:
+        """Leave the stopping to whoever opened the sandbox."""
+
+    def adopt(self, folder: object) -> None:
+        """Make a folder usable by jobs."""
+        self._inner.adopt(folder)  # type: ignore[arg-type]
+
+
 def validated(
-    task: Task, prepared: Prepared, desk: Desk, *, tests: tuple[str, ...] = (), **deletion: str
+    task: Task,
+    prepared: Prepared,
+    desk: Desk,
+    *,
+    tests: tuple[str, ...] = (CONVERT, UNKNOWN, DOCTEST),
+    method: Method = "fast",
+    **deletion: str,
 ) -> Evidence | Reject:
-    feature = replace(task.feature, tests=task.feature.tests + tests)
+    """Validate a Deletion of `convert` with a prediction."""
+    order = prepared.baseline.passing
+    feature = replace(task.feature, tests=tuple(sorted(tests, key=order.index)))
     changed = replace(task.deletion, **deletion)  # type: ignore[arg-type]
-    return validate(feature, changed, baseline=prepared.baseline, desk=desk)
+    return validate(
+        feature, changed, baseline=prepared.baseline, desk=desk, gone=GONE, method=method
+    )
 
 
-def test_a_target_that_survives_is_rejected(task: Task, prepared: Prepared, pantry_desk: Desk):
-    other = "tests/test_words.py::test_slug"
-    result = validated(task, prepared, pantry_desk, tests=(other,))
-    detail = f"1 of 4 targets do not break: {other}: passed"
-    assert result == Reject(stage="validation", reason="target_survives", detail=detail)
+@pytest.mark.parametrize(
+    "tests",
+    [
+        (CONVERT, UNKNOWN, DOCTEST),
+        (CONVERT, UNKNOWN, DOCTEST, SLUG),
+        (DOCTEST, CONVERT),
+        (UNKNOWN, SLUG),
+        (SLUG,),
+        (DOCTEST,),
+    ],
+)
+def test_the_fast_way_comes_to_what_the_plain_one_does(
+    task: Task, prepared: Prepared, pantry_desk: Desk, tests: tuple[str, ...]
+):
+    fast = validated(task, prepared, pantry_desk, tests=tests, method="fast")
+    assert fast == validated(task, prepared, pantry_desk, tests=tests, method="plain")
+
+
+@pytest.mark.parametrize(
+    ("tests", "num_tests"),
+    [
+        # Predicted tests, all, candidates.
+        ((CONVERT, UNKNOWN, DOCTEST), [2, -1, 2]),
+        # One more that is adopted is repeated twice.
+        ((CONVERT, DOCTEST), [1, -1, 1, 2]),
+        # Nothing breaks: nothing else is run.
+        ((SLUG,), [1]),
+    ],
+)
+def test_the_fast_way_runs_the_whole_suite_once_at_most(
+    task: Task,
+    prepared: Prepared,
+    pantry_desk: Desk,
+    tests: tuple[str, ...],
+    num_tests: list[int],
+):
+    counting = Counting(pantry_desk.sandbox)
+    validated(task, prepared, replace(pantry_desk, sandbox=counting), tests=tests)
+    whole = len(prepared.baseline.passing) - 1  # the doctest is gone
+    assert counting.num_tests == [whole if num < 0 else num for num in num_tests]
+
+
+def test_the_whole_suite_ends_with_the_first_test_that_breaks_and_does_not_say_why(
+    task: Task, prepared: Prepared, pantry_desk: Desk
+):
+    snapshot = read_tree(pantry_desk.tree)
+    units = snapshot["pantry/units.py"].replace(b"def convert", b"def converted")
+    # Broken besides: a test of `slug`, which is among the last ones.
+    words = snapshot["pantry/words.py"].replace(b'"-".join', b'"+".join')
+    init = snapshot["pantry/__init__.py"].replace(b"import convert, ", b"import ")
+    changed = {"pantry/units.py": units, "pantry/words.py": words, "pantry/__init__.py": init}
+    counting = Counting(pantry_desk.sandbox)
+    ablated = {**snapshot, **changed}
+    result = validated(
+        task,
+        prepared,
+        replace(pantry_desk, sandbox=counting),
+        patch=make_patch(snapshot, ablated),
+        gold_patch=make_patch(ablated, snapshot),
+    )
+    assert isinstance(result, Reject)
+    assert result.reason == "others_break"
+    assert result.detail.startswith("another test breaks: ")
+    assert counting.num_tests[1] < len(prepared.baseline.passing) - 1
+
+
+def test_a_test_that_names_what_is_gone_is_adopted(
+    task: Task, prepared: Prepared, pantry_desk: Desk
+):
+    result = validated(task, prepared, pantry_desk, tests=(CONVERT, DOCTEST))
+    assert isinstance(result, Evidence)
+    assert [it.id for it in result.fail_to_pass] == [CONVERT, UNKNOWN]
+
+
+def test_a_target_that_survives_is_a_test_that_keeps_passing(
+    task: Task, prepared: Prepared, pantry_desk: Desk
+):
+    result = validated(task, prepared, pantry_desk, tests=(CONVERT, UNKNOWN, DOCTEST, SLUG))
+    assert result == replace(task.evidence, num_mutants=0, num_killed=0)
 
 
 def test_a_gold_patch_that_restores_too_little_is_rejected(
@@ -115,76 +241,20 @@ def test_a_gold_patch_that_restores_too_little_is_rejected(
     assert result == Reject(stage="validation", reason="not_restored", detail=detail)
 
 
+@pytest.mark.parametrize("method", METHODS)
 def test_a_suite_that_runs_wild_without_the_feature_is_rejected_by_the_limit(
-    task: Task, prepared: Prepared, pantry_desk: Desk
+    task: Task, prepared: Prepared, pantry_desk: Desk, method: Method
 ):
     snapshot = read_tree(pantry_desk.tree)
     wild = snapshot | {"pantry/__init__.py": BROKEN_IMPORT.encode()}
-    result = validated(task, prepared, pantry_desk, patch=make_patch(snapshot, wild))
+    result = validated(
+        task,
+        prepared,
+        pantry_desk,
+        method=method,
+        patch=make_patch(snapshot, wild),
+        gold_patch=make_patch(wild, snapshot),
+    )
     assert isinstance(result, Reject)
     assert (result.stage, result.reason) == ("validation", "processes")
     assert result.detail == "the ablated suite went over its limit of processes"
-
-
-@pytest.mark.parametrize(
-    ("names", "changeable"),
-    [
-        (["tests/test_a.py::test_a", "pkg/a.py::test_b[1]"], "pkg/a.py::test_b[1]"),
-        (["checks/a.py::TestA::test_b"], "checks/a.py::TestA::test_b"),
-        (["pkg/a.py::pkg.a.f", "README.md::README.md"], "pkg/a.py::pkg.a.f"),
-        (["tests/test_a.py::test_a[x.y]", "pkg/a.py::pkg.a.f"], ""),
-    ],
-)
-def test_targets_that_a_solver_may_change_are_rejected(names: list[str], changeable: str):
-    targets = tuple(FailToPass(id=key, ablated="failed", symptom="") for key in names)
-    detail = f"a solver's patch may change {changeable}"
-    reject = Reject(stage="validation", reason="unprotected_target", detail=detail)
-    assert judge_places(targets) == (reject if changeable else None)
-
-
-def with_targets(task: Task, *ids: str) -> Task:
-    """Return a Task whose targets are some other tests."""
-    targets = tuple(FailToPass(id=key, ablated="failed", symptom="") for key in ids)
-    return replace(task, evidence=replace(task.evidence, fail_to_pass=targets))
-
-
-def test_a_task_that_its_gold_patch_solves_and_its_stub_does_not_is_proven(
-    task: Task, pantry_desk: Desk
-):
-    assert prove_task(task, desk=pantry_desk) is None
-
-
-PARSING = "tests/test_units.py::test_parse_nonsense"
-NOT_PROVEN = {
-    "target_survives": (
-        "tests/test_words.py::test_slug",
-        "1 targets pass on the solve tree, first: tests/test_words.py::test_slug",
-    ),
-    "not_solvable": (
-        "tests/test_units.py::test_gone",
-        "1 targets that are shown do not pass with the gold patch: tests/test_units.py::test_gone",
-    ),
-    # It fails without the Feature only because its module does not import.
-    "stub_solves": (PARSING, "a stub that raises NotImplementedError passes all 1 targets"),
-}
-
-
-@pytest.mark.parametrize("reason", NOT_PROVEN)
-def test_a_task_that_a_solver_could_not_or_need_not_solve_is_rejected(
-    task: Task, pantry_desk: Desk, reason: str
-):
-    target, detail = NOT_PROVEN[reason]
-    result = prove_task(with_targets(task, target), desk=pantry_desk)
-    assert result == Reject(stage="validation", reason=reason, detail=detail)
-
-
-def test_a_task_whose_gold_patch_the_grader_does_not_accept_is_rejected(
-    task: Task, pantry_desk: Desk
-):
-    others = (*task.evidence.pass_to_pass, "tests/test_words.py::test_gone")
-    changed = replace(task, evidence=replace(task.evidence, pass_to_pass=others))
-    num = len(changed.evidence.fail_to_pass) + len(others)
-    detail = f"1 of {num} tests do not pass, first: tests/test_words.py::test_gone: missing"
-    assert prove_task(changed, desk=pantry_desk) == Reject(
-        stage="validation", reason="not_restored", detail=detail
-    )

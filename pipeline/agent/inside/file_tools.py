@@ -66,12 +66,38 @@ def edit_file(path, old, new):
     return "edited: %s" % path
 
 
+def edit_files(edits):
+    """Replace in several files, in order; none is changed unless all edits have their place."""
+    texts = {}
+    for edit in edits:
+        path, old = edit["path"], edit["old"]
+        if path not in texts:
+            texts[path] = read_text(path)
+        places = texts[path].count(old)
+        if not old or places != 1:
+            raise ValueError(
+                "`old` must stand exactly once in %s, it stands %d times" % (path, places)
+            )
+        texts[path] = texts[path].replace(old, edit["new"])
+    for path, text in texts.items():
+        write_text(path, text)
+    return "edited: %s" % ", ".join(texts)
+
+
+def delete_files(paths):
+    for path in paths:
+        os.unlink(path)
+    return "deleted: %s" % ", ".join(paths)
+
+
 TOOLS = {
     "list_files": list_files,
     "read_file": read_file,
     "search": search,
     "write_file": write_file,
     "edit_file": edit_file,
+    "edit_files": edit_files,
+    "delete_files": delete_files,
 }
 
 
@@ -80,7 +106,7 @@ def main():
     call = json.load(sys.stdin)
     try:
         answer = {"ok": True, "output": TOOLS[call["tool"]](**call["arguments"])}
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         answer = {"ok": False, "output": "%s: %s" % (type(error).__name__, error)}
     with os.fdopen(pipe, "w", encoding="ascii") as file:
         json.dump(answer, file)

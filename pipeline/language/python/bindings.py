@@ -32,6 +32,8 @@ class Binding:
     module: str = ""
     # Imports only: the name taken from it; empty when the module itself is bound.
     target: str = ""
+    # Imports only: the module that is loaded; of `import a.b`, which binds `a`, it is `a.b`.
+    loaded: str = ""
 
 
 def bindings_in(body: Iterable[ast.AST], *, path: str, scope: str) -> Iterator[Binding]:
@@ -64,11 +66,12 @@ def import_bindings(
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             module, target = "." * node.level + (node.module or ""), alias.name
-            name = alias.asname or alias.name
+            name, loaded = alias.asname or alias.name, module
         else:
             # `import a.b` binds `a`, `import a.b as c` binds the submodule.
             name = alias.asname or alias.name.partition(".")[0]
             module, target = (alias.name if alias.asname else name), ""
+            loaded = alias.name
         yield Binding(
             path=path,
             line=node.lineno,
@@ -77,6 +80,7 @@ def import_bindings(
             kind="import",
             module=module,
             target=target,
+            loaded=loaded,
         )
 
 

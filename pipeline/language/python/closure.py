@@ -1,7 +1,7 @@
 """Grow a deletion by what only the deleted code uses: private helpers, imports."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from pipeline.language.python.bindings import Binding
@@ -35,23 +35,30 @@ class Gone:
     Example: `Gone(definitions=(…,), constants=(("a/b.py", "_CACHE"),), spans={"a/b.py": (…,)})`.
     """
 
-    # The wanted ones first, then their stubs and helpers.
+    # The wanted ones first, then their users, stubs and helpers.
     definitions: tuple[Definition, ...]
-    # Private names with a plain assignment.
+    # Names with a plain assignment.
     constants: tuple[Key, ...]
     # Path -> lines that go.
     spans: dict[str, tuple[Span, ...]]
+    # Uses whose element or registration goes from a statement that may stay.
+    rows: frozenset[Use] = field(default_factory=frozenset)
 
     def covers(self, use: Use) -> bool:
         """Tell whether a use goes too."""
         spans = self.spans.get(use.path, ())
-        return any(span.first_line <= use.line <= span.last_line for span in spans)
+        is_inside = any(span.first_line <= use.line <= span.last_line for span in spans)
+        return is_inside or use in self.rows
 
 
 def gather(
-    definitions: Iterable[Definition], constants: Iterable[Key], *, index: ReferenceIndex
+    definitions: Iterable[Definition],
+    constants: Iterable[Key],
+    *,
+    index: ReferenceIndex,
+    rows: Iterable[Use] = (),
 ) -> Gone:
-    """Put definitions, their twins in stub files and constants together."""
+    """Put definitions, their twins in stub files, constants and rows together."""
     wanted = {(it.symbol.path, it.symbol.qualname): it for it in definitions}
     for path, qualname in list(wanted):
         if twin := index.definitions.get((f"{path}i", qualname)):
@@ -62,7 +69,9 @@ def gather(
         spans[path] = spans.get(path, ()) + definition.spans
     for path, name in keys:
         spans[path] = (*spans.get(path, ()), index.scans[path].constants[name])
-    return Gone(definitions=tuple(wanted.values()), constants=keys, spans=spans)
+    return Gone(
+        definitions=tuple(wanted.values()), constants=keys, spans=spans, rows=frozenset(rows)
+    )
 
 
 def grow(gone: Gone, index: ReferenceIndex, *, is_package_file: Callable[[str], bool]) -> Gone:
@@ -121,12 +130,12 @@ def _with_name(gone: Gone, key: Key, index: ReferenceIndex) -> Gone:
     if definition is not None:
         if definition.is_rebound or not _is_harmless(definition):
             return gone
-        grown = gather([*gone.definitions, definition], gone.constants, index=index)
+        grown = gather([*gone.definitions, definition], gone.constants, index=index, rows=gone.rows)
     else:
         scanned = index.scans[path]
         if name not in scanned.constants or len(scanned.bindings[name]) > 1:
             return gone
-        grown = gather(gone.definitions, [*gone.constants, key], index=index)
+        grown = gather(gone.definitions, [*gone.constants, key], index=index, rows=gone.rows)
     uses = [*index.uses.get(key, ()), *_loose_uses(name, index)]
     return grown if all(map(grown.covers, uses)) else gone
 
@@ -141,7 +150,7 @@ def _with_methods(gone: Gone, definition: Definition, index: ReferenceIndex) -> 
         if helper is None or helper in gone.definitions or not any(map(gone.covers, uses)):
             continue
         is_free = not helper.is_rebound and _is_harmless(helper)
-        grown = gather([*gone.definitions, helper], gone.constants, index=index)
+        grown = gather([*gone.definitions, helper], gone.constants, index=index, rows=gone.rows)
         is_related = any(relatives_of(helper, index))
         if is_free and not is_related and all(map(grown.covers, uses)):
             gone = grown

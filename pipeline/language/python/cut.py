@@ -13,9 +13,12 @@ from pipeline.language.python.bindings import (
     is_export,
 )
 from pipeline.language.python.lines import Edit, apply_edits, is_alone, with_comments
-from pipeline.language.python.statements import StatementCut, cut_statements
+from pipeline.language.python.statements import StatementCut, cut_decorators, cut_statements
 from pipeline.language.python.symbols import Span, span_of
 from pipeline.language.python.text import BYTE_ORDER_MARK, column, parse, split_lines
+
+# Statements that may lose an element, or go as a whole.
+_ROWS = (ast.AnnAssign, ast.Assign, ast.AugAssign, ast.Expr)
 
 
 def keep_import(_binding: Binding) -> bool:
@@ -36,6 +39,10 @@ class Cuts:
     constants: frozenset[str] = frozenset()
     # Strings that go from `__all__`.
     exports: frozenset[str] = frozenset()
+    # Lines of statements that go as a whole: registrations, and what is bound by more than a name.
+    statements: frozenset[int] = frozenset()
+    # (line, name as written) of elements that go from lists, sets, tuples and dictionaries.
+    elements: frozenset[tuple[int, str]] = frozenset()
     # Tells of each imported name, bound anywhere in the module, whether it goes.
     is_gone_import: Callable[[Binding], bool] = keep_import
 
@@ -92,8 +99,21 @@ class _Cutter:
             if edit is not None:
                 yield edit
                 continue
+            yield from self._edit_decorators(row[0], opens_block=row[0] is block.body[0])
             for inner in _suites(row[0], prefix=block.prefix):
                 yield from self.edit(inner)
+
+    def _edit_decorators(self, node: ast.stmt, *, opens_block: bool) -> Iterator[Edit]:
+        """Yield the edit of the lines above a definition that stays, such as its parameters."""
+        if not isinstance(node, DEFINITIONS) or not node.decorator_list:
+            return
+        span = Span(first_line=span_of(node).first_line, last_line=node.lineno - 1)
+        lines = range(span.first_line, span.last_line + 1)
+        names = frozenset(name for line, name in self.cuts.elements if line in lines)
+        if names:
+            text = "".join(self.lines[span.first_line - 1 : span.last_line])
+            text = cut_decorators(text, names)
+            yield Edit(span=span, text=text, opens_block=opens_block)
 
     def _edit_row(self, row: Sequence[ast.stmt], *, block: _Block) -> Edit | None:
         place = block.body.index(row[0])
@@ -152,8 +172,13 @@ class _Cutter:
             return StatementCut(is_dropped=len(places) == len(bindings), aliases=places)
         if is_export(node):
             return _cut_of_export(node, names=self.cuts.exports)
+        if not isinstance(node, _ROWS):
+            return StatementCut()
         is_constant = prefix == "" and assigned_name(node) in self.cuts.constants
-        return StatementCut(is_dropped=is_constant)
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        names = frozenset(name for line, name in self.cuts.elements if line in lines)
+        is_row = not self.cuts.statements.isdisjoint(lines)
+        return StatementCut(is_dropped=is_constant or is_row, names=names)
 
 
 def _rows(body: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:

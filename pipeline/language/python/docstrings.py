@@ -12,6 +12,9 @@ _PROSE_DIRECTIVE = re.compile(r"\s*\.\. [\w-]+::\s*")
 _TITLE = re.compile(r"\s*(Examples?|Usages?|Doctests?)\s*:*\s*", re.IGNORECASE)
 _UNDERLINE = re.compile(r"\s*([-=~^\"'`])\1{2,}\s*")
 
+# Stands for a piece of code that was taken out.
+_CODE = "\0"
+
 
 def prose_of(docstring: str) -> str:
     r"""Return a docstring without doctests, literal blocks, fenced blocks and their headings.
@@ -19,7 +22,8 @@ def prose_of(docstring: str) -> str:
     >>> prose_of("Add one.\n\nExamples\n--------\n>>> inc(1)\n2\n")
     'Add one.'
     """
-    lines = _without_titles(list(_without_code(docstring.expandtabs().splitlines())))
+    prose = _without_leads(list(_without_code(docstring.expandtabs().splitlines())))
+    lines = _without_titles(prose)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
 
 
@@ -28,21 +32,42 @@ def first_paragraph(docstring: str) -> str:
     return prose_of(docstring).partition("\n\n")[0]
 
 
+def _without_leads(lines: Sequence[str]) -> list[str]:
+    """Drop the marks of code, and a line by itself that only introduces what was there.
+
+    A summary stays, as a sentence.
+    """
+    kept = []
+    for at, line in enumerate(lines):
+        is_alone = at == 0 or lines[at - 1].strip() in {"", _CODE}
+        below = next((it for it in lines[at + 1 :] if it.strip()), "")
+        is_lead = line.rstrip().endswith(":") and is_alone and below == _CODE
+        if is_lead and at == 0:
+            kept.append(f"{line.rstrip(': ')}.")
+        elif line != _CODE and not is_lead:
+            kept.append(line)
+    return kept
+
+
 def _without_code(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines outside code."""
+    """Yield the lines outside code, and a mark for each piece of code."""
     at = 0
     while at < len(lines):
         line = lines[at]
         if _FENCE.match(line):
             at = _end_of_fence(lines, at)
+            yield _CODE
         elif line.lstrip().startswith(">>>"):
             at = _end_of_paragraph(lines, at)
+            yield _CODE
         elif _DIRECTIVE.match(line):
             at = _end_of_indented(lines, at)
+            yield _CODE
         elif line.rstrip().endswith("::") and not _PROSE_DIRECTIVE.fullmatch(line):
             lead = line.rstrip().removesuffix("::").rstrip()
             at = _end_of_indented(lines, at)
             yield f"{lead}:" if lead else ""
+            yield _CODE
         else:
             at += 1
             yield line

@@ -2,26 +2,22 @@
 
 import ast
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import ClassVar
 
 from pipeline.language.python.bindings import (
     COMPREHENSIONS,
-    Binding,
     Comprehension,
     arguments_of,
     as_names,
-    bindings_in,
-    grouped,
-    has_lazy_annotations,
     import_bindings,
     is_export,
     plain_imports,
 )
 from pipeline.language.python.symbols import constants_in, definitions_in
 from pipeline.language.python.text import parse, split_lines
-from pipeline.language.python.uses import Mention, Scan, Use, UseKind
+from pipeline.language.python.uses import Scan, UseKind
+from pipeline.language.python.walk import Walker
 
 # A string that is nothing but a name, a dotted name or `module:name`.
 _NAME = re.compile(r"(?:[^\W\d]\w*[.:])*([^\W\d]\w*)")
@@ -52,119 +48,8 @@ def scan(path: str, source: str) -> Scan | None:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class _Frame:
-    """A function, class or comprehension that the scanner is in."""
-
-    name: str
-    is_class: bool
-    bound: dict[str, list[Binding]]
-
-
-class _Scanner:
-    """Walks one module and keeps the scopes it is in."""
-
-    def __init__(self, *, path: str, tree: ast.Module) -> None:
-        self.path = path
-        self.has_lazy_annotations = has_lazy_annotations(tree)
-        self.frames: list[_Frame] = []
-        self.scope = ""
-        self.kind: UseKind = "read"
-        self.at_import = True
-        self.in_export = False
-        self.in_annotation = False
-        self.bindings = grouped(bindings_in(tree.body, path=path, scope=""))
-        self.imports: list[Binding] = []
-        self.exports: set[str] = set()
-        self.mentions: list[Mention] = []
-        self.attributes: dict[str, list[Use]] = {}
-        self.words: dict[str, list[Use]] = {}
-
-    def global_mentions(self) -> list[Mention]:
-        """Return the mentions of names that the module binds or may get from a star import."""
-        if "*" in self.bindings:
-            return self.mentions
-        return [it for it in self.mentions if it.imports or it.chain[0] in self.bindings]
-
-    def visit_all(self, nodes: Sequence[ast.AST | None]) -> None:
-        """Visit nodes in order."""
-        for node in nodes:
-            if node is not None:
-                self.visit(node)
-
-    def visit(self, node: ast.AST) -> None:
-        """Visit one node with all below it."""
-        handler = self.handlers.get(type(node))
-        if handler is not None:
-            handler(self, node)
-        else:
-            self.visit_all(tuple(ast.iter_child_nodes(node)))
-
-    def visit_as(self, kind: UseKind, nodes: Sequence[ast.AST]) -> None:
-        """Visit nodes whose outermost name is used in a particular way."""
-        for node in nodes:
-            self.kind = kind
-            self.visit(node)
-            self.kind = "read"
-
-    def visit_deferred(self, nodes: Sequence[ast.AST | None]) -> None:
-        """Visit nodes that do not run at import."""
-        before, self.at_import = self.at_import, False
-        self.visit_all(nodes)
-        self.at_import = before
-
-    def visit_inside(self, frame: _Frame, nodes: Sequence[ast.AST | None]) -> None:
-        """Visit nodes in a scope of their own."""
-        before = self.scope
-        self.frames.append(frame)
-        self.scope = ".".join(filter(None, (before, frame.name)))
-        self.visit_all(nodes)
-        self.scope = before
-        self.frames.pop()
-
-    def visit_annotation(self, node: ast.expr | None) -> None:
-        """Visit an annotation, reading strings in it as code."""
-        if node is None:
-            return
-        self.in_annotation = True
-        if self.has_lazy_annotations:
-            self.visit_deferred([node])
-        else:
-            self.visit(node)
-        self.in_annotation = False
-
-    def use(self, line: int, kind: UseKind) -> Use:
-        """Describe a use at a line of the present scope."""
-        return Use(path=self.path, line=line, scope=self.scope, kind=kind, at_import=self.at_import)
-
-    def mention(self, chain: tuple[str, ...], line: int) -> None:
-        """Keep a name unless it is local to a function."""
-        use = self.use(line, self.kind)
-        for depth, frame in enumerate(reversed(self.frames)):
-            # A class's names are seen by its own statements only.
-            bound = frame.bound.get(chain[0]) if depth == 0 or not frame.is_class else None
-            if bound is None:
-                continue
-            if frame.is_class:
-                # It may be the method or, before that is bound, the global name: keep both.
-                self.attributes.setdefault(chain[0], []).append(use)
-                continue
-            if all(binding.kind == "import" for binding in bound):
-                self.mentions.append(Mention(use=use, chain=chain, imports=tuple(bound)))
-            return
-        self.mentions.append(Mention(use=use, chain=chain, imports=()))
-
-    def frame_of(self, body: Sequence[ast.AST], *, name: str, is_class: bool) -> _Frame:
-        """Return a scope with the names that its body binds."""
-        scope = ".".join(filter(None, (self.scope, name)))
-        bound = grouped(bindings_in(body, path=self.path, scope=scope))
-        for names in list(bound.values()):
-            declared = {binding.kind for binding in names} & {"global", "nonlocal"}
-            if "global" in declared:
-                self.bindings.setdefault(names[0].name, []).extend(names)
-            if declared:
-                del bound[names[0].name]
-        return _Frame(name=name, is_class=is_class, bound=bound)
+class _Scanner(Walker):
+    """Says of each kind of node what a walk does there."""
 
     def on_statement(self, node: ast.Assign | ast.AugAssign) -> None:
         self.in_export = is_export(node)
@@ -182,8 +67,13 @@ class _Scanner:
             self.on_docstring(node.value.value, line=node.lineno)
             return
         self.in_export = is_export(node)
-        self.visit(node.value)
+        with self.in_row("statement" if isinstance(node.value, ast.Call) else ""):
+            self.visit(node.value)
         self.in_export = False
+
+    def on_display(self, node: ast.List | ast.Set | ast.Dict | ast.Tuple) -> None:
+        with self.in_row("element"):
+            self.visit_all(tuple(ast.iter_child_nodes(node)))
 
     def on_docstring(self, text: str, *, line: int) -> None:
         if ">>>" not in text:
@@ -236,6 +126,12 @@ class _Scanner:
             self.visit_all(node.body)
         self.visit_all(node.orelse)
 
+    def on_subscript(self, node: ast.Subscript) -> None:
+        self.visit(node.value)
+        # What is between the brackets of `dict[str, int]` is no list to take from.
+        slices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        self.visit_all(slices)
+
     def on_call(self, node: ast.Call) -> None:
         kind: UseKind = "called" if self.kind == "read" else self.kind
         self.visit_as(kind, [node.func])
@@ -286,6 +182,7 @@ class _Scanner:
         ast.Call: on_call,
         ast.ClassDef: on_class,
         ast.Constant: on_constant,
+        ast.Dict: on_display,
         ast.Expr: on_expression,
         ast.FunctionDef: on_function,
         ast.If: on_if,
@@ -293,6 +190,10 @@ class _Scanner:
         ast.ImportFrom: on_import,
         ast.JoinedStr: on_formatted,
         ast.Lambda: on_lambda,
+        ast.List: on_display,
         ast.Name: on_name,
+        ast.Set: on_display,
+        ast.Subscript: on_subscript,
+        ast.Tuple: on_display,
         **dict.fromkeys(COMPREHENSIONS, on_comprehension),
     }

@@ -5,45 +5,31 @@ from dataclasses import dataclass
 
 from pipeline.language.python.bindings import Binding
 from pipeline.language.python.closure import Gone, gather, grow, unused_imports
-from pipeline.language.python.cut import Cuts, cut
+from pipeline.language.python.file_cut import FileCut, edit
 from pipeline.language.python.references import Key, ReferenceIndex
+from pipeline.language.python.removal import with_removed
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import is_valid
 from pipeline.language.python.usage import relatives_of, render, uses_of
+from pipeline.language.python.users import Judge, include_users
 from pipeline.language.python.uses import Use
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileCut:
-    """What goes from one file.
-
-    Example: `FileCut(path="a/__init__.py", symbols=(), imports=(…,), exports=("f",), …)`.
-    """
-
-    path: str
-    # Qualified names of definitions.
-    symbols: tuple[str, ...]
-    # Top-level names with a plain assignment.
-    constants: tuple[str, ...]
-    # Imported names, anywhere in the file.
-    imports: tuple[Binding, ...]
-    # Entries of `__all__`.
-    exports: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A deletion, file by file.
 
-    Example: `Plan(files=(FileCut(…),), seams=("a/core.py:_helper",), new_sources=(…,))`.
+    Example: `Plan(files=(FileCut(…),), seams=("a/core.py:_helper",), new_sources=(…,), …)`.
     """
 
     # In order of their paths; each can be carried out alone with `edit_file`.
     files: tuple[FileCut, ...]
-    # What goes besides the wanted symbols, as `path:name`, sorted.
+    # What goes besides the wanted symbols, as `path:name`, sorted; a path alone is a file.
     seams: tuple[str, ...]
-    # Path and new text of each file, in the order of `files`.
+    # Path and new text of each file that stays, in the order of `files`.
     new_sources: tuple[tuple[str, str], ...]
+    # All definitions that go, the wanted ones first; no method of a class that goes.
+    definitions: tuple[Definition, ...] = ()
 
 
 def plan_deletion(
@@ -52,34 +38,84 @@ def plan_deletion(
     index: ReferenceIndex,
     *,
     is_package_file: Callable[[str], bool],
+    constants: Iterable[Key] = (),
+    judge: Judge | None = None,
 ) -> Plan | str:
     """Decide all that goes with some symbols, or return why they cannot be deleted.
 
     The answer then is a word of the vocabulary and a detail, such as
     `used_elsewhere: called at src/a/b.py:31 in parse`. Files outside the package keep their uses
     inside functions, which fail as a test should, and lose their imports of what is gone.
+
+    Args:
+        definitions: the wanted ones.
+        sources: text by path.
+        index: of the sources.
+        is_package_file: tells the code under test from its tests.
+        constants: wanted names with a plain assignment.
+        judge: lets the deletion grow by its users; without one a user is an obstacle.
     """
-    gone = gather(definitions, (), index=index)
-    obstacle = _find_obstacle(gone, index, is_package_file=is_package_file)
-    if obstacle:
-        return obstacle
-    gone = grow(gone, index, is_package_file=is_package_file)
-    files = _file_cuts(gone, index, is_package_file=is_package_file)
-    wanted = {(it.symbol.path, it.symbol.qualname) for it in definitions}
-    new_sources = tuple((it.path, _edit(sources[it.path], it)) for it in files)
+    gone = close_deletion(
+        definitions, index, is_package_file=is_package_file, constants=constants, judge=judge
+    )
+    if isinstance(gone, str):
+        return gone
+    files = cut_files(gone, sources, index, is_package_file=is_package_file)
+    new_sources = tuple((it.path, edit(sources[it.path], it)) for it in files if not it.is_removed)
     for path, text in new_sources:
         if not is_valid(text, path=path):
             return f"does_not_parse: {path} after the deletion"
-    return Plan(files=files, seams=_seams(files, wanted=wanted), new_sources=new_sources)
+    wanted = {(it.symbol.path, it.symbol.qualname) for it in definitions}
+    return Plan(
+        files=files,
+        seams=_seams(files, wanted=wanted),
+        new_sources=new_sources,
+        definitions=outermost(gone, is_package_file=is_package_file),
+    )
+
+
+def close_deletion(
+    definitions: Sequence[Definition],
+    index: ReferenceIndex,
+    *,
+    is_package_file: Callable[[str], bool],
+    constants: Iterable[Key] = (),
+    judge: Judge | None = None,
+) -> Gone | str:
+    """Return all code that goes with some symbols, or why they cannot go; see `plan_deletion`."""
+    gone = gather(definitions, constants, index=index)
+    if judge is not None:
+        grown = include_users(gone, index, judge=judge)
+        if isinstance(grown, str):
+            return grown
+        gone = grown
+    obstacle = _find_obstacle(gone, index, is_package_file=is_package_file, judge=judge)
+    return obstacle or grow(gone, index, is_package_file=is_package_file)
+
+
+def cut_files(
+    gone: Gone,
+    sources: Mapping[str, str],
+    index: ReferenceIndex,
+    *,
+    is_package_file: Callable[[str], bool],
+) -> tuple[FileCut, ...]:
+    """Return what goes from each file, and which files go."""
+    files = _file_cuts(gone, index, is_package_file=is_package_file)
+    return with_removed(files, gone, sources, index, is_package_file=is_package_file)
 
 
 def edit_file(path: str, source: str, plan: Plan) -> str:
-    """Carry out a plan in one file; other files are returned as they are."""
-    return next((_edit(source, it) for it in plan.files if it.path == path), source)
+    """Carry out a plan in one file that stays; other files are returned as they are."""
+    return next((edit(source, it) for it in plan.files if it.path == path), source)
 
 
 def _find_obstacle(
-    gone: Gone, index: ReferenceIndex, *, is_package_file: Callable[[str], bool]
+    gone: Gone,
+    index: ReferenceIndex,
+    *,
+    is_package_file: Callable[[str], bool],
+    judge: Judge | None,
 ) -> str:
     qualnames = {f"{it.symbol.path}:{it.symbol.qualname}" for it in gone.definitions}
     for definition in gone.definitions:
@@ -87,14 +123,39 @@ def _find_obstacle(
             return f"used_elsewhere: bound in another way in {definition.symbol.path}"
         uses = [use for use in uses_of(definition, index) if not gone.covers(use)]
         early = [use for use in uses if use.at_import and use.kind != "string"]
-        late = [use for use in uses if is_package_file(use.path)]
+        # What may still use it then are namesakes of methods, and strings.
+        late = [use for use in uses if judge is None and is_package_file(use.path)]
         if early or late:
             use = (early or late)[0]
             return f"{'used_at_import' if early else 'used_elsewhere'}: {render(use)}"
         for relative in relatives_of(definition, index):
-            if relative not in qualnames:
+            if relative not in qualnames and not _is_of_gone_class(definition, gone):
                 return f"used_elsewhere: related to {relative}"
+    for key in gone.constants:
+        early = [it for it in index.uses.get(key, ()) if it.at_import and not gone.covers(it)]
+        if early:
+            return f"used_at_import: {render(early[0])}"
     return ""
+
+
+def _is_of_gone_class(definition: Definition, gone: Gone) -> bool:
+    owner = definition.symbol.qualname.rpartition(".")[0]
+    return any(
+        (it.symbol.path, it.symbol.qualname) == (definition.symbol.path, owner)
+        for it in gone.definitions
+    )
+
+
+def outermost(gone: Gone, *, is_package_file: Callable[[str], bool]) -> tuple[Definition, ...]:
+    """Return the package's definitions whose class stays, stubs left out."""
+    keys = {(it.symbol.path, it.symbol.qualname) for it in gone.definitions}
+    return tuple(
+        it
+        for it in gone.definitions
+        if is_package_file(it.symbol.path)
+        and not it.symbol.path.endswith(".pyi")
+        and (it.symbol.path, it.symbol.qualname.rpartition(".")[0]) not in keys
+    )
 
 
 def _file_cuts(
@@ -105,7 +166,8 @@ def _file_cuts(
     fetched = [it for key in names for it in index.imports.get(key, ()) if not _covers(gone, it)]
     imports = [*fetched, *unused_imports(gone, index, is_package_file=is_package_file)]
     exports = [export for key in names for export in index.exports.get(key, ())]
-    paths = {path for path, _ in (*names, *exports)} | {it.path for it in imports}
+    paths = {path for path, _ in (*names, *exports)}
+    paths |= {it.path for it in imports} | {it.path for it in gone.rows}
     return tuple(
         FileCut(
             path=path,
@@ -113,9 +175,14 @@ def _file_cuts(
             constants=_names_in(path, gone.constants),
             imports=tuple(dict.fromkeys(it for it in imports if it.path == path)),
             exports=_names_in(path, exports),
+            rows=tuple(sorted((it for it in gone.rows if it.path == path), key=_place)),
         )
         for path in sorted(paths)
     )
+
+
+def _place(use: Use) -> tuple[int, str]:
+    return use.line, use.text
 
 
 def _covers(gone: Gone, binding: Binding) -> bool:
@@ -127,26 +194,14 @@ def _names_in(path: str, keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for folder, name in keys if folder == path))
 
 
-def _edit(source: str, file: FileCut) -> str:
-    fetched = {_identity(it) for it in file.imports}
-    cuts = Cuts(
-        symbols=frozenset(file.symbols),
-        constants=frozenset(file.constants),
-        exports=frozenset(file.exports),
-        is_gone_import=lambda binding: _identity(binding) in fetched,
-    )
-    return cut(source, cuts, path=file.path)
-
-
-def _identity(binding: Binding) -> tuple[int, str, str, str]:
-    return (binding.line, binding.module, binding.target, binding.name)
-
-
 def _seams(files: Sequence[FileCut], *, wanted: set[Key]) -> tuple[str, ...]:
-    return tuple(sorted({f"{file.path}:{name}" for file in files for name in _extra(file, wanted)}))
+    removed = {file.path for file in files if file.is_removed}
+    names = {f"{file.path}:{name}" for file in files for name in _extra(file, wanted)}
+    return tuple(sorted(names | removed))
 
 
 def _extra(file: FileCut, wanted: set[Key]) -> Iterator[str]:
     yield from (name for name in file.symbols if (file.path, name) not in wanted)
     yield from (*file.constants, *file.exports)
     yield from (binding.name for binding in file.imports)
+    yield from (use.text for use in file.rows)

@@ -1,6 +1,7 @@
-"""Read the Python texts of a tree, and tell its package files from the rest."""
+"""Read the Python and the pages of a tree, and tell its package files from the rest."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from pipeline.task.patch import is_protected
 
@@ -31,6 +32,16 @@ def decode_sources(files: Mapping[str, bytes]) -> dict[str, str]:
         except UnicodeDecodeError:
             continue
     return sources
+
+
+def decode_documents(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the pages of documentation as text; what is not UTF-8 is left out."""
+    pages = {}
+    for path, content in files.items():
+        if path.endswith((".rst", ".md")) and not is_protected(path):
+            with suppress(UnicodeDecodeError):
+                pages[path] = content.decode()
+    return pages
 
 
 def package_files(sources: Mapping[str, str], *, traced: Iterable[str]) -> frozenset[str]:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst import matchers
 
+from pipeline.language.python.displays import cut_elements, cut_strings
 from pipeline.language.python.separators import drop_items
 
 _NOTHING = cst.SimpleWhitespace("")
@@ -24,6 +24,8 @@ class StatementCut:
     aliases: frozenset[int] = frozenset()
     # Strings that go from the lists, sets and tuples of an `__all__` statement.
     strings: frozenset[str] = frozenset()
+    # Names, dotted as written, whose elements go from its innermost lists, sets and dictionaries.
+    names: frozenset[str] = frozenset()
 
 
 def cut_statements(text: str, cuts: Sequence[StatementCut]) -> str:
@@ -46,13 +48,26 @@ def cut_statements(text: str, cuts: Sequence[StatementCut]) -> str:
     return module.with_changes(body=[line.with_changes(body=kept)]).code
 
 
+def cut_decorators(text: str, names: Collection[str]) -> str:
+    """Return the lines of decorators without the elements that mention names."""
+    margin = text[: len(text) - len(text.lstrip())]
+    before, after = ("if 1:\n" if margin else ""), f"{margin}def _(): ..."
+    changed = cut_elements(cst.parse_module(f"{before}{text}{after}"), names)
+    assert isinstance(changed, cst.Module)
+    return changed.code.removeprefix(before).removesuffix(after)
+
+
 def _cut_names(node: cst.BaseSmallStatement, cut: StatementCut) -> cst.BaseSmallStatement:
     if isinstance(node, cst.ImportFrom) and cut.aliases:
         return _cut_from(node, cut.aliases)
     if isinstance(node, cst.Import) and cut.aliases:
         names, _, _ = drop_items(node.names, cut.aliases, before=_NOTHING, after=_NOTHING)
         return node.with_changes(names=names)
-    changed = node.visit(_StringCutter(cut.strings)) if cut.strings else node
+    changed: cst.CSTNode = node
+    if cut.strings:
+        changed = cut_strings(changed, cut.strings)
+    if cut.names:
+        changed = cut_elements(changed, cut.names)
     assert isinstance(changed, cst.BaseSmallStatement)
     return changed
 
@@ -72,50 +87,3 @@ def _cut_from(node: cst.ImportFrom, places: Collection[int]) -> cst.ImportFrom:
         lpar=node.lpar.with_changes(whitespace_after=before),
         rpar=node.rpar.with_changes(whitespace_before=after),
     )
-
-
-class _StringCutter(matchers.MatcherDecoratableTransformer):
-    """Drops strings from the displays of a statement."""
-
-    def __init__(self, strings: Collection[str]) -> None:
-        super().__init__()
-        self.strings = strings
-
-    @matchers.leave(matchers.List())
-    def cut_list(self, original_node: cst.List, updated_node: cst.List) -> cst.List:
-        """Drop strings of a list."""
-        elements, before, after = drop_items(
-            updated_node.elements,
-            self._places(original_node.elements),
-            before=updated_node.lbracket.whitespace_after,
-            after=updated_node.rbracket.whitespace_before,
-        )
-        return updated_node.with_changes(
-            elements=elements,
-            lbracket=updated_node.lbracket.with_changes(whitespace_after=before),
-            rbracket=updated_node.rbracket.with_changes(whitespace_before=after),
-        )
-
-    @matchers.leave(matchers.Tuple())
-    def cut_tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.Tuple:
-        """Drop strings of a tuple, with or without parentheses."""
-        left, right = list(updated_node.lpar), list(updated_node.rpar)
-        elements, before, after = drop_items(
-            updated_node.elements,
-            self._places(original_node.elements),
-            before=left[-1].whitespace_after if left else _NOTHING,
-            after=right[0].whitespace_before if right else _NOTHING,
-        )
-        if not left:
-            return updated_node.with_changes(elements=elements) if elements else cst.Tuple([])
-        left[-1] = left[-1].with_changes(whitespace_after=before)
-        right[0] = right[0].with_changes(whitespace_before=after)
-        return updated_node.with_changes(elements=elements, lpar=left, rpar=right)
-
-    def _places(self, elements: Sequence[cst.BaseElement]) -> set[int]:
-        values = (element.value for element in elements)
-        return {
-            place
-            for place, value in enumerate(values)
-            if isinstance(value, cst.SimpleString) and value.evaluated_value in self.strings
-        }

@@ -1,40 +1,26 @@
-"""Tell whether a symbol has users that would outlive it."""
+"""Find what uses a symbol, and what it is related to."""
 
+import argparse
 import builtins
+import collections
+import collections.abc
+import datetime as dt
+import io
+import json
+import logging
+import string
+import threading
 from collections.abc import Callable, Collection, Iterator
 
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.uses import Use
 
-
-def is_used_elsewhere(
-    definition: Definition,
-    index: ReferenceIndex,
-    *,
-    within_package: Callable[[str], bool] | Collection[str],
-) -> str:
-    """Say in one line how surviving package code uses a symbol; empty when it does not.
-
-    Imports, re-exports and `__all__` do not count, nor do uses inside the definition. Any
-    attribute of a method's name counts, whatever the object, and so does any string that is the
-    name or a dotted path to it.
-    """
-    is_package = within_package if callable(within_package) else within_package.__contains__
-    symbol = definition.symbol
-    if definition.is_rebound:
-        return f"bound in another way in {symbol.path}"
-    for use in uses_of(definition, index):
-        if is_package(use.path) and not is_within(use, definition):
-            return render(use)
-    relative = next(relatives_of(definition, index), "")
-    return f"related to {relative}" if relative else ""
-
-
-def is_used_at_import(definition: Definition, index: ReferenceIndex) -> str:
-    """Say in one line which file, tests included, needs a symbol to be imported; else empty."""
-    early = (use for use in uses_of(definition, index) if use.at_import and use.kind != "string")
-    return next((render(use) for use in early if not is_within(use, definition)), "")
+# Where classes have bases whose methods are overridden, and asked for, under the same name.
+_KNOWN_BASES = (
+    *(builtins, argparse, collections, collections.abc, dt, io, json, logging, string),
+    threading,
+)
 
 
 def uses_of(definition: Definition, index: ReferenceIndex) -> list[Use]:
@@ -47,13 +33,6 @@ def uses_of(definition: Definition, index: ReferenceIndex) -> list[Use]:
     )
     strings = [use for use in index.words.get(symbol.name, []) if use.kind == "string"]
     return [*by_name, *strings]
-
-
-def is_within(use: Use, definition: Definition) -> bool:
-    """Tell whether a use stands in a definition."""
-    return use.path == definition.symbol.path and any(
-        span.first_line <= use.line <= span.last_line for span in definition.spans
-    )
 
 
 def render(use: Use) -> str:
@@ -69,8 +48,9 @@ def relatives_of(definition: Definition, index: ReferenceIndex) -> Iterator[str]
     if key not in index.definitions:
         return
     for base in index.definitions[key].bases:
-        if hasattr(getattr(builtins, base, None), name):
-            yield f"builtins:{base}.{name}"
+        for module in _KNOWN_BASES:
+            if hasattr(getattr(module, base.rpartition(".")[2], None), name):
+                yield f"{module.__name__}:{base}.{name}"
     for path, other in sorted(_family(index, key)):
         if (path, other) in index.definitions and name in index.definitions[path, other].members:
             yield f"{path}:{other}.{name}"

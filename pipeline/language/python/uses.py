@@ -7,6 +7,9 @@ from pipeline.language.python.bindings import Binding
 from pipeline.language.python.symbols import Definition, Span
 
 UseKind = Literal["read", "called", "decorator", "base class", "string", "doctest"]
+# What of a statement that runs at import can go without the rest: an element of a list, set, tuple
+# or dictionary, or all of a statement that is only a call, as registrations are.
+Row = Literal["", "element", "statement"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,9 @@ class Use:
     kind: UseKind
     # Runs when the module is imported.
     at_import: bool
+    # As written: `core.take`.
+    text: str = ""
+    row: Row = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

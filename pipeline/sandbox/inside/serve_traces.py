@@ -56,7 +56,7 @@ def num_lines(table):
 def num_connections(table):
     """Return how many TCP sockets the namespace has."""
     rows = [line.split() for line in lines(table) if line.startswith(b"TCP")]
-    pairs = [pair for row in rows for pair in zip(row[1::2], row[2::2])]
+    pairs = [row[at : at + 2] for row in rows for at in range(1, len(row) - 1, 2)]
     return sum(int(number) for name, number in pairs if name in COUNTERS)
 
 

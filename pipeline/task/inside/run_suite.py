@@ -4,7 +4,8 @@ Standard input holds one JSON object:
 `args` (pytest's arguments), `ids` (run only these, null for all), `collect_only`, `shuffle` (seed
 or null), `trace` (import roots to trace, null for none), `plugins` (entry points to load, null for
 what pytest finds), `nonce`, `second` (where pytest writes its own report; empty: the tree is
-trusted), `tests` (modules of the tree that no patch can change).
+trusted), `tests` (modules of the tree that no patch can change), `stop` (what `early.py` takes, or
+null).
 Each line written to the pipe is the nonce, the line's number and a JSON object with a `kind`.
 """
 
@@ -36,9 +37,8 @@ def encodable(text):
 class Recorder:
     """The pytest plugin: numbers equal ids, filters, shuffles, records."""
 
-    def __init__(self, request, hook, emit, watch):
+    def __init__(self, request, emit, watch):
         self.request = request
-        self.hook = hook
         self.emit = emit
         self.watch = watch
         self.session = None
@@ -47,8 +47,6 @@ class Recorder:
         self.item = None
         self.wanted = None if request["ids"] is None else set(request["ids"])
         self.files = None if self.wanted is None else {i.split("::")[0] for i in self.wanted}
-        self.by_fixture = {}  # id(fixturedef) -> functions that its set-up entered
-        self.used = set()  # id(fixturedef) of those that the current test asked for
 
     # --- collection
 
@@ -110,8 +108,6 @@ class Recorder:
         return [item for name in names for item in modules[name]]
 
     def pytest_collection_finish(self, session):
-        if self.hook:
-            self.hook.collected(self.hook.take())
         self.emit("collected", ids=[self.name(item) for item in session.items])
         if self.watch:
             self.watch.collected(session)
@@ -125,40 +121,20 @@ class Recorder:
         self.item = item
         self.current = {"outcome": "", "duration": 0.0, "exception": "", "message": ""}
         self.current["half_skipped"] = False
-        self.used.clear()
         if self.watch:
             self.watch.test_begins()
-        if self.hook:
-            self.hook.take()
         outcome = yield
         if outcome.excinfo is not None:  # `pytest.exit`, Ctrl-C: the test did not come to its end
             self.current.update(describe(outcome.excinfo[1]), outcome="error")
-        hits = self.hook.take() if self.hook else []
-        if self.hook:
-            hits = sorted(set(hits).union(*(self.by_fixture.get(it, ()) for it in self.used)))
-            self.hook.tested(self.name(item), hits)
         self.current["outcome"] = self.current["outcome"] or "error"
         self.emit("test", id=self.name(item), **self.current)
         self.current = self.item = None
-
-    def pytest_fixture_setup(self, fixturedef, request):
-        if not self.hook or fixturedef.scope == "function":
-            yield
-            return
-        before = self.hook.take()
-        yield
-        mine = self.hook.take()
-        self.by_fixture[id(fixturedef)] = mine
-        self.hook.put(before)
-        self.hook.put(mine)
 
     def pytest_runtest_makereport(self, item, call):
         if self.watch and call.when == "call":
             self.watch.test_was_called()
         outcome = yield
         report = outcome.get_result()
-        fixtures = getattr(getattr(item, "_request", None), "_fixture_defs", {})
-        self.used.update(map(id, fixtures.values()))
         if self.current is not None and call.excinfo is not None and report.outcome == "failed":
             self.current.update(describe(call.excinfo.value))
 
@@ -194,7 +170,6 @@ def mark_wrappers():
     for name in (
         "pytest_make_collect_report",
         "pytest_runtest_protocol",
-        "pytest_fixture_setup",
         "pytest_runtest_makereport",
     ):
         setattr(
@@ -205,6 +180,8 @@ def mark_wrappers():
     Recorder.pytest_collection_modifyitems = pytest.hookimpl(hookwrapper=True, tryfirst=True)(
         Recorder.pytest_collection_modifyitems
     )
+    # The first answer counts, and a suite may say of each file that it is not to be ignored.
+    Recorder.pytest_ignore_collect = pytest.hookimpl(tryfirst=True)(Recorder.pytest_ignore_collect)
     Recorder.pytest_collection_finish = pytest.hookimpl(trylast=True)(
         Recorder.pytest_collection_finish
     )
@@ -260,6 +237,16 @@ def load_watch(request, emit, descriptor):
     return Watch(guard, integrity)
 
 
+def make_plugins(request, tracer, emit, watch):
+    """Return our own plugins of pytest."""
+    plugins = [Recorder(request, emit, watch)]
+    if tracer is not None:
+        plugins.append(load("trace_plugin")["Reached"](tracer, emit, plugins[0].name))
+    if request["stop"] is not None:
+        plugins.append(load("early")["EarlyStop"](**request["stop"]))
+    return plugins
+
+
 def arguments(request):
     """Return the arguments of pytest; the last ones win."""
     args = ["-o", "cache_dir=/tmp/.pytest_cache", "-p", "no:randomly", "--rootdir=."]
@@ -278,9 +265,9 @@ def main():
     request = json.load(sys.stdin)
     descriptor = int(os.environ.pop("REGROW_RESULTS_FD"))
     emit = load("pipe")["open_pipe"](descriptor, request.pop("nonce"))
-    hook = None
+    tracer = None
     if request["trace"] is not None:  # before pytest, which loads conftest files early
-        hook = load("trace_hook")["install"](request["trace"], emit)
+        tracer = load("trace_hook")["start"](request["trace"], load)
     pytest = mark_wrappers()
     runner = "pytest %s, Python %s" % (pytest.__version__, platform.python_version())
     emit("start", runner=runner)
@@ -289,11 +276,10 @@ def main():
         pins["install"](request["plugins"])
     pins["import_runner"]()
     watch = load_watch(request, emit, descriptor)
+    plugins = make_plugins(request, tracer, emit, watch)
     CODES.clear()
     sys.path.insert(0, os.getcwd())  # as `python -m pytest` does; no `pytest.py` in it is ours
-    status = pytest.main(arguments(request), plugins=[Recorder(request, hook, emit, watch)])
-    if hook:
-        hook.finish()
+    status = pytest.main(arguments(request), plugins=plugins)
     emit("end", status=int(status))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,126 +1,92 @@
-"""Mark which functions of the traced folders run, at the cost of one byte store per entry.
+"""Have the modules of the traced folders leave marks, in this process and those that it starts.
 
-An import hook puts `__regrow_marks__[i] = 1` after the docstring of every function, on the line of
-its first statement, so that line numbers and tracebacks stay. The marks are a bytearray: no call
-back, any thread, any Python. Import time, collection time and each test are told apart.
+An import hook plants the marks; see `trace_marks.py`. In the runner they are items of a list:
+`__regrow_marks__[n] = 1` is the cheapest store there is, with no call back, on any thread and any
+Python. Processes that the runner forks, and Pythons of the Environment that anything starts, mark
+in a file that all of them share; see `trace_store.py`.
 """
 
-import ast
+import _imp
 import builtins
-import importlib.machinery
+import os
 import sys
+from _frozen_importlib_external import PathFinder, SourceFileLoader  # which each Python has loaded
+from _thread import allocate_lock
 
-MARKS = bytearray()
 
+class Tracer:
+    """Owns where the marks of this process go; what modules do on import is kept apart."""
 
-class Hook:
-    """Owns the marks: what was entered since the last `take`."""
+    def __init__(self, store, load, calls, imports):
+        self.store = store
+        self.load = load
+        self.calls = calls
+        self.imports = imports
+        self.lock = allocate_lock()
+        self.num_imports = 0  # under way, on any thread
+        self.point(0)
 
-    def __init__(self, emit):
-        self.emit = emit
-        self.num_functions = 0
-        self.at_import = set()
-        self.at_collection = set()
+    def point(self, change):
+        """Have marked code mark calls or imports, when as many more imports are under way."""
+        with self.lock:
+            self.num_imports += change
+            builtins.__regrow_marks__ = self.imports if self.num_imports else self.calls
 
-    def add_module(self, path, names):
-        """Reserve one mark a function; return the number of the first."""
-        first = self.num_functions
-        self.num_functions += len(names)
-        MARKS.extend(bytes(len(names)))
-        self.emit("functions", path=path, first=first, names=names)
-        return first
+    def share(self):
+        """Leave the lists of the runner, in a process that was forked from it."""
+        self.lock = allocate_lock()
+        self.calls, self.imports = self.store.calls, self.store.imports
+        self.point(0)
+        self.store.join()
 
-    def take(self):
-        """Return the functions entered since the last call, and forget them."""
-        hits = []
-        at = MARKS.find(1)
-        while at >= 0:
-            hits.append(at)
-            MARKS[at] = 0
-            at = MARKS.find(1, at + 1)
-        return hits
-
-    def put(self, hits):
-        for at in hits:
-            MARKS[at] = 1
-
-    def collected(self, hits):
-        self.at_collection.update(hits)
-
-    def tested(self, name, hits):
-        self.emit("reached", id=name, functions=hits)
-
-    def finish(self):
-        self.emit(
-            "import_time", functions=sorted(self.at_import), collection=sorted(self.at_collection)
+    def code_of(self, path, data):
+        """Return the code of a module with marks in it."""
+        salt = sys.hexversion << 2 | sys.flags.optimize
+        key = _imp.source_hash(salt, os.fsencode(path) + data).hex()
+        first, _, stretches, code = self.store.module(
+            key, lambda first, room: self.mark(path, data, first, room)
         )
+        if isinstance(self.calls, list):
+            for marks in (self.calls, self.imports):
+                marks.extend([0] * (first + len(stretches) - len(marks)))
+        return code
+
+    def mark(self, path, data, first, room):
+        """Return path in the tree, stretches and code of a module that nobody has marked yet."""
+        import ast
+        import warnings
+
+        marker = self.load("trace_marks")["Marker"]()
+        with warnings.catch_warnings():  # as if its bytecode were there
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data, path)
+            try:
+                marker.mark_module(tree)
+                marker.number(first)
+                code = compile(tree, path, "exec", dont_inherit=True)
+            except RecursionError:
+                code = None
+            if code is None or len(marker.stretches) > room:
+                marker.stretches = []
+                code = compile(data, path, "exec", dont_inherit=True)
+        return path[len(self.store.base) :].lstrip("/"), marker.stretches, code
 
 
-class Marker(ast.NodeTransformer):
-    """Number the functions of one module in source order and mark their entry."""
+class Loader(SourceFileLoader):
+    """Load a module of the traced folders with marks in it."""
 
-    def __init__(self):
-        self.names = []
-        self.nodes = []
-        self.scope = []
-
-    def visit_ClassDef(self, node):
-        self.scope.append(node.name)
-        self.generic_visit(node)
-        self.scope.pop()
-        return node
-
-    def visit_FunctionDef(self, node):
-        self.names.append([".".join([*self.scope, node.name]), node.lineno])
-        self.nodes.append(node)
-        self.scope.append(node.name)
-        self.generic_visit(node)
-        self.scope.pop()
-        return node
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  named by `ast`
-
-    def insert(self, first):
-        for offset, node in enumerate(self.nodes):
-            body = node.body
-            has_docstring = isinstance(body[0], ast.Expr) and isinstance(
-                getattr(body[0].value, "value", None), str
-            )
-            after = 1 if has_docstring else 0
-            anchor = body[min(after, len(body) - 1)]
-            mark = ast.parse("__regrow_marks__[%d] = 1" % (first + offset)).body[0]
-            for part in ast.walk(mark):
-                if hasattr(part, "lineno"):
-                    part.lineno = part.end_lineno = anchor.lineno
-                    part.col_offset = part.end_col_offset = anchor.col_offset
-            body.insert(after, mark)
-
-
-class Loader(importlib.machinery.SourceFileLoader):
-    """Load a module of the traced folders with marks in it, and keep its import time apart."""
-
-    hook = None
-    base = ""
+    tracer = None
 
     def get_code(self, fullname):
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-    def source_to_code(self, data, path, **options):
-        tree = ast.parse(data, path)
-        marker = Marker()
-        marker.visit(tree)
-        relative = path[len(self.base) :].lstrip("/")
-        marker.insert(self.hook.add_module(relative, marker.names))
-        return compile(tree, path, "exec", dont_inherit=True)
+        return self.tracer.code_of(path, self.get_data(path))
 
     def exec_module(self, module):
-        before = self.hook.take()
+        self.tracer.point(+1)
         try:
             super().exec_module(module)
         finally:
-            self.hook.at_import.update(self.hook.take())
-            self.hook.put(before)
+            self.tracer.point(-1)
 
 
 class Finder:
@@ -130,8 +96,8 @@ class Finder:
         self.folders = tuple(folder.rstrip("/") + "/" for folder in folders)
 
     def find_spec(self, fullname, path=None, target=None):
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or not isinstance(spec.loader, SourceFileLoader):
             return None
         if not spec.origin or not spec.origin.startswith(self.folders):
             return None
@@ -139,12 +105,28 @@ class Finder:
         return spec
 
 
-def install(folders, emit):
-    """Start to trace the Python files below `folders` (absolute); return the Hook."""
-    import os
+def start(folders, load):
+    """Trace the Python files below `folders` (absolute); return the Tracer.
 
-    builtins.__regrow_marks__ = MARKS
-    Loader.hook = Hook(emit)
-    Loader.base = os.getcwd()
-    sys.meta_path.insert(0, Finder(folders))
-    return Loader.hook
+    `load` runs a script beside this one and returns its names.
+    """
+    import ast  # noqa: F401  what code under test imports first may be its own
+    import warnings  # noqa: F401
+
+    store = load("trace_store")["make_store"](folders, os.getcwd())
+    tracer = Tracer(store, load, [], [])
+    os.register_at_fork(after_in_child=tracer.share)
+    return hook_imports(tracer)
+
+
+def join(load):
+    """Trace what this process imports, as one that a traced run has started."""
+    store = load("trace_store")["Store"]()
+    store.join()
+    return hook_imports(Tracer(store, load, store.calls, store.imports))
+
+
+def hook_imports(tracer):
+    Loader.tracer = tracer
+    sys.meta_path.insert(0, Finder(tracer.store.folders))
+    return tracer

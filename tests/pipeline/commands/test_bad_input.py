@@ -33,6 +33,26 @@ def test_a_fault_in_the_manifest_is_one_line_with_file_line_and_key(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--kinds", "class,toy"),
+            "error: --kinds: 'toy', expected some of function, function group,",
+        ),
+        (("--size", "huge"), "error: --size: 'huge', expected some of small, medium, large"),
+    ],
+)
+def test_a_kind_or_size_that_is_none_is_one_line(
+    options: tuple[str, str], said: str, tiny_manifest: Path, regrow: Regrow, tmp_path: Path
+):
+    done = regrow("generate", tiny_manifest, "--out", tmp_path / "run", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
 # Name -> (suite, what the one line says).
 BAD_SUITES = {
     "untested": ("", "baseline: no_tests"),

@@ -46,6 +46,11 @@ HOLDING = {
         "H10 paid",
         "honest patches rejected",
     },
+    "trace": {
+        "CPU of the traced suite over the plain one, toolz",
+        "tests that pass plainly and not traced",
+    },
+    "factory": {"share of them that differ"},
 }
 NEED_DOCKER = {"sandbox", "hardening"}
 

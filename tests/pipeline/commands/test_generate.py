@@ -40,7 +40,30 @@ def test_what_only_the_feature_uses_goes_with_it(tiny_run: Path):
 
 def test_everything_else_is_a_reject_with_its_reason(tiny_run: Path):
     reasons = {(row.subject, row.stage, row.reason) for row in read_rejects(tiny_run)}
-    assert reasons == {("tiny.shapes.Square.grow", "selection", "overlaps")}
+    words = ("tiny.words.shout", "tiny.words.title_case", "tiny.words.vowels")
+    assert reasons == {
+        ("tiny.shapes.Square.grow", "validation", "nothing_to_hide"),
+        (" + ".join(words), "feature", "reached_by_too_many_tests"),
+        ("tiny.shapes.Square + tiny.shapes.area", "feature", "reached_by_too_many_tests"),
+    }
+
+
+def test_only_the_kinds_and_sizes_that_are_wanted_are_tried(
+    tiny_manifest: Path, regrow: Regrow, tmp_path: Path
+):
+    options = ("--kinds", "class, method", "--size", "small")
+    done = regrow("generate", tiny_manifest, "--out", tmp_path / "run", *options)
+    assert done.returncode == 0, done.stderr
+    assert [task.feature.kind for task in read_tasks(tmp_path / "run")] == ["class"]
+    rows = list(read_rejects(tmp_path / "run"))
+    unwanted = {row.subject: row.detail for row in rows if row.reason == "not_wanted"}
+    assert unwanted.keys() == {
+        "tiny.words.shout",
+        "tiny.words.vowels",
+        "tiny.words.title_case",
+        "tiny.shapes.area",
+    }
+    assert set(unwanted.values()) == {"it is a function"}
 
 
 @pytest.mark.parametrize("options", [("--jobs", 1), ("--runner", "plain")], ids=["one", "plain"])

@@ -139,8 +139,10 @@ def test_a_definition_of_another_source_is_an_error():
 
 PROSE = {
     "doctest": ("Add.\n\n>>> add(1)\n2\n\nMore.", "Add.\n\nMore."),
-    "doctest right below its text": ("Add:\n  >>> add(1)\n  2\n\nMore.", "Add:\n\nMore."),
-    "literal block": ("See::\n\n    x = 1\n\n    y = 2\n\nMore.", "See:\nMore."),
+    "doctest right below its text": ("Add:\n  >>> add(1)\n  2\n\nMore.", "Add.\n\nMore."),
+    "literal block": ("See::\n\n    x = 1\n\n    y = 2\n\nMore.", "See.\nMore."),
+    "line that leads to code": ("A.\n\nLike so:\n\n    >>> f()\n    1\n\nB.", "A.\n\nB."),
+    "line of a paragraph": ("A.\nLike\nso:\n\n>>> f()\n\nB.", "A.\nLike\nso:\n\nB."),
     "lonely colons": ("See.\n\n::\n\n    x = 1\n\nMore.", "See.\n\nMore."),
     "directive": ("A.\n\n.. code-block:: python\n   :x:\n\n   y = 2\n\nMore.", "A.\n\nMore."),
     "note": (

@@ -9,8 +9,9 @@ import jinja2
 import packaging
 import pytest
 
+from pipeline.language.python.file_cut import FileCut
 from pipeline.language.python.references import ReferenceIndex, index_tree
-from pipeline.language.python.seams import FileCut, Plan, plan_deletion
+from pipeline.language.python.seams import Plan, plan_deletion
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import is_valid
 

@@ -2,17 +2,40 @@
 
 import pytest
 
-from pipeline.language.python.references import find_links, index_tree
-from pipeline.language.python.usage import is_used_at_import, is_used_elsewhere
+from pipeline.language.python.references import ReferenceIndex, find_links, index_tree
+from pipeline.language.python.symbols import Definition
+from pipeline.language.python.usage import relatives_of, render, uses_of
+from pipeline.language.python.uses import Use
 
 CORE = "def take(n):\n    return take(n - 1)\n"
+
+
+def outer_uses(definition: Definition, index: ReferenceIndex) -> list[Use]:
+    """Return the uses that do not stand in a definition itself."""
+    return [
+        use
+        for use in uses_of(definition, index)
+        if use.path != definition.symbol.path
+        or not any(it.first_line <= use.line <= it.last_line for it in definition.spans)
+    ]
+
+
+def user_of(definition: Definition, index: ReferenceIndex, *, package: str) -> str:
+    """Say who in a package uses a symbol, or overrides it."""
+    if definition.is_rebound:
+        return f"bound in another way in {definition.symbol.path}"
+    for use in outer_uses(definition, index):
+        if use.path.startswith(package):
+            return render(use)
+    relative = next(relatives_of(definition, index), "")
+    return f"related to {relative}" if relative else ""
 
 
 def why(files: dict[str, str], *, qualname: str = "take") -> str:
     """Say who uses a symbol of `pkg/core.py`."""
     index = index_tree({"pkg/__init__.py": "", "pkg/core.py": CORE} | files)
     definition = index.definitions["pkg/core.py", qualname]
-    return is_used_elsewhere(definition, index, within_package=lambda it: it.startswith("pkg/"))
+    return user_of(definition, index, package="pkg/")
 
 
 USES = {
@@ -74,7 +97,9 @@ def test_own_recursion_and_tests_are_no_uses():
 def test_a_test_file_that_needs_it_to_be_imported_is_told(source: str, reason: str):
     files = {"tests/test_a.py": f"from pkg.core import take\n{source}"}
     index = index_tree({"pkg/__init__.py": "", "pkg/core.py": CORE} | files)
-    assert is_used_at_import(index.definitions["pkg/core.py", "take"], index) == reason
+    uses = outer_uses(index.definitions["pkg/core.py", "take"], index)
+    early = [render(use) for use in uses if use.at_import and use.kind != "string"]
+    assert early == [reason] * bool(reason)
 
 
 def test_a_comprehension_hides_a_name_only_inside():
@@ -120,7 +145,7 @@ def test_import_roots_name_modules_without_package_folders():
     for roots, expected in (((), ""), (("lib",), "called at lib/ns/a.py:2")):
         index = index_tree(sources, import_roots=roots)
         definition = index.definitions["lib/ns/core.py", "take"]
-        assert is_used_elsewhere(definition, index, within_package=set(sources)) == expected
+        assert user_of(definition, index, package="lib/") == expected
 
 
 def test_what_runs_at_import_is_told_from_what_does_not():

@@ -184,9 +184,10 @@ def test_helpers_and_imports_that_others_may_need_stay(line: str, path: str, kep
 def test_imports_in_initialisers_guarded_ones_and_unused_ones_stay():
     init = "import os\n\n\ndef take():\n    return os.name\n"
     assert "import os" in dict(_at("src/pkg/__init__.py", init))["src/pkg/__init__.py"]
-    core = "import side\ntry:\n    import os\nexcept E:\n    HAS = 0\ndef take():\n    os.name\n"
+    rest = "import side\ntry:\n    import os\nexcept E:\n    HAS = 0\nX = 1\n"
+    core = f"{rest}def take():\n    os.name\n"
     text = dict(_at("src/pkg/core.py", core))["src/pkg/core.py"]
-    assert text == "import side\ntry:\n    import os\nexcept E:\n    HAS = 0\n"
+    assert text == rest
 
 
 def _at(path: str, source: str) -> tuple[tuple[str, str], ...]:

@@ -66,7 +66,7 @@ def test_the_first_process_of_a_bwrap_that_was_killed_is_ended_by_the_next_sandb
     assert ends(orphan)
 
 
-def test_jobs_of_other_drivers_are_left_alone(tmp_path: Path):
+def test_jobs_of_other_drivers_are_left_alone():
     if why := reason_against("bubblewrap"):
         unavailable(why)
     script = "for _ in $(seq 30); do sleep 0.01; done; echo done"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.sandbox.protocol import Finished
+from pipeline.task.reached import Lines
 from pipeline.task.suite import Alarm, SuiteRun, read_run
 
 NONCE = "0f" * 16
@@ -114,13 +115,30 @@ def test_whatever_is_put_between_the_lines_is_no_result_and_noticed(junk: bytes,
     assert run.forged
 
 
-def test_a_trace_of_functions_that_nobody_named_is_left_out():
+def test_a_trace_with_marks_that_nobody_planted_is_read_all_the_same():
+    stretch = ["function", "f", 1, [2, 2]]
     lines = [
-        {"kind": "functions", "path": "a.py", "names": [["f", 1]]},
-        {"kind": "reached", "id": "a", "functions": [0, 5]},
-        {"kind": "import_time", "functions": [3], "collection": [0]},
+        {"kind": "marked", "path": "a.py", "first": 1, "stretches": [stretch]},
+        {"kind": "reached", "id": "a", "marks": "ff"},
+        {"kind": "early", "at_import": "8", "at_collection": "0"},
     ]
-    trace = run_of(written(lines)).trace
-    assert trace is not None
-    assert trace.reached == {"a": (0,)}
-    assert (trace.at_import, trace.at_collection) == (frozenset(), frozenset({0}))
+    run = run_of(written(lines))
+    assert run.trace is not None
+    assert run.trace.reached == {"a": 0xFF}
+    assert Lines(run.trace, ids=("a",)).reached("a.py") == {2}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "marked", "path": "a.py", "first": 10**9, "stretches": []},
+        {"kind": "marked", "path": "a.py", "first": 0, "stretches": [["else", "f", 1, [2, 2]]]},
+        {"kind": "marked", "path": "a.py", "first": 0, "stretches": [["rest", "f", 1, ["2", 2]]]},
+        {"kind": "marked", "path": "a.py", "first": 0, "stretches": [["rest", "f", 1, [2]]]},
+        {"kind": "reached", "id": "a", "marks": "-1"},
+        {"kind": "reached", "id": "a", "marks": ""},
+        {"kind": "early", "at_import": "0"},
+    ],
+)
+def test_a_line_that_no_trace_has_is_noticed(line: dict[str, object]):
+    assert run_of(written([START, line])).forged

@@ -8,7 +8,7 @@ import pytest
 from pipeline.task.patch import apply_patch, make_patch
 from pipeline.task.record import Symbol, Task
 from pipeline.task.schema import from_row, to_row
-from pipeline.task.stub import stub_patch
+from pipeline.task.stub import RAISES, RETURNS_NOTHING, stub_patch
 from pipeline.task.tree import apply_changes
 from tests.trainer.test_tasks import blank
 
@@ -98,16 +98,21 @@ def task_without(*names: str, whole: str = MODULE) -> tuple[Task, dict[str, byte
     ), snapshot
 
 
-def stubbed(*names: str, whole: str = MODULE) -> str:
+def stubbed(*names: str, whole: str = MODULE, body: str = RAISES) -> str:
     task, snapshot = task_without(*names, whole=whole)
     shown = {"box.py": b"import functools\n", **TESTS}
-    left = apply_changes(shown, apply_patch(shown, stub_patch(task, snapshot)))
+    left = apply_changes(shown, apply_patch(shown, stub_patch(task, snapshot, body=body)))
     assert {path: content for path, content in left.items() if path != "box.py"} == TESTS
     return left["box.py"].decode()
 
 
 def test_bodies_go_and_all_else_stays():
     assert stubbed("one", "Box") == STUBBED
+
+
+def test_a_stub_may_do_nothing_instead_of_raising():
+    text = stubbed("one", "Box", body=RETURNS_NOTHING)
+    assert text == STUBBED.replace("raise NotImplementedError", "return None")
 
 
 def test_a_method_is_stubbed_alone():

@@ -6,9 +6,9 @@ import pytest
 
 from pipeline.prepare import Prepared
 from pipeline.task.planting import draw_twins, plant
-from pipeline.task.record import FailToPass, Grading, Sentinel, Task
+from pipeline.task.record import FailToPass, Grading, Reject, Sentinel, Task
 from pipeline.task.solve_tree import function_of
-from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, measure_grading
+from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, measure_grading, refuse_bare
 from pipeline.task.verdict import ALL
 from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf
 
@@ -35,17 +35,21 @@ class TestMore:
 def test_nothing():
     pass
 """
+PACKAGE = "def f():\n    '>>> f()'\n"
+DOCTESTS = ("--doctest-modules",)
 NAMES = ("test_value[1]", "test_value[2]", "test_name", "test_tolerant", "TestMore::test_raises",
          "test_nothing")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def grading(make_tree: MakeTree, desk_for: DeskFor, prepared: Prepared) -> Grading:
-    desk = desk_for(make_tree({"tests/test_a.py": TESTS, "pkg.py": "def f(): pass\n"}))
-    names = [*(f"tests/test_a.py::{name}" for name in NAMES), "pkg.py::pkg.f", "README.md"]
+    desk = desk_for(make_tree({"tests/test_a.py": TESTS, "pkg.py": PACKAGE}), args=DOCTESTS)
+    names = [*(f"tests/test_a.py::{name}" for name in NAMES), "pkg.py::pkg.f"]
     targets = [FailToPass(id=name, ablated="failed", symptom="") for name in names]
     baseline = replace(prepared.baseline, plugins=(), alarms=("frames pkg.py",))
-    return measure_grading(targets, baseline=baseline, desk=desk, seed=0, task_id="a")
+    result = measure_grading(targets, baseline=baseline, desk=desk, seed=0, task_id="a")
+    assert isinstance(result, Grading), result
+    return result
 
 
 def test_twins_that_fail_and_copies_that_pass_are_kept(grading: Grading):
@@ -65,6 +69,37 @@ def test_plugins_and_alarms_are_the_baselines_and_some_tests_are_hidden(grading:
     assert (grading.plugins, grading.alarms) == ((), ("frames pkg.py",))
     assert len(grading.hidden) in {1, 2}
     assert all(it.startswith("tests/test_a.py::") for it in grading.hidden)
+
+
+def test_targets_that_are_not_solved_on_the_snapshot_itself_are_rejected(
+    make_tree: MakeTree, desk_for: DeskFor, prepared: Prepared
+):
+    peeks = "import sys\ndef f(): return sys._getframe()\n"
+    tests = "import pkg\ndef test_a(): assert pkg.f()\ndef test_b(): assert not pkg.f()\n"
+    desk = desk_for(make_tree({"tests/test_a.py": tests, "pkg.py": peeks}))
+
+    def measured(name: str, *alarms: str) -> Grading | Reject:
+        target = FailToPass(id=f"tests/test_a.py::{name}", ablated="failed", symptom="")
+        baseline = replace(prepared.baseline, plugins=(), alarms=alarms)
+        return measure_grading([target], baseline=baseline, desk=desk, seed=0, task_id="a")
+
+    def refused(detail: str) -> Reject:
+        return Reject(stage="validation", reason="not_restored", detail=detail)
+
+    assert measured("test_a") == refused("alarm: frames pkg.py")
+    detail = "1 of 1 tests do not pass, first: tests/test_a.py::test_b: failed"
+    assert measured("test_b", "frames pkg.py") == refused(detail)
+    assert isinstance(measured("test_a", "frames pkg.py"), Grading)
+
+
+def test_targets_that_stand_alone_or_in_a_table_are_not_bare():
+    snapshot = {"tests/test_a.py": TESTS.encode(), "tests/test_b.py": b"def test_one(): pass\n"}
+    ids = [f"tests/test_a.py::{name}" for name in NAMES]
+    assert refuse_bare(ids, snapshot, seed=0, task_id="a") is None
+    assert refuse_bare(ids[:2], snapshot, seed=0, task_id="a") is None
+    result = refuse_bare(["tests/test_b.py::test_one"], snapshot, seed=0, task_id="a")
+    assert result is not None
+    assert result.reason == "nothing_to_hide"
 
 
 def test_a_small_task_hides_one_test_and_has_a_twin_of_each_kind(task_of: TaskOf):

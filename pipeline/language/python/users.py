@@ -1,0 +1,111 @@
+"""Grow a deletion by what uses the deleted code: callers, registrations, aliases."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pipeline.language.python.closure import Gone, gather
+from pipeline.language.python.references import Key, ReferenceIndex
+from pipeline.language.python.symbols import Definition
+from pipeline.language.python.usage import relatives_of, render, uses_of
+from pipeline.language.python.uses import Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """What growing cannot tell from the code alone."""
+
+    is_package_file: Callable[[str], bool]
+    # Whether an attribute of a deleted method's name is that method, as far as tests have shown.
+    is_user: Callable[[Definition, Definition], bool]
+    # Whether a definition of the test files is a test, or holds some.
+    is_test: Callable[[Definition], bool]
+    # Whether a deletion may still grow.
+    fits: Callable[[Gone], bool]
+
+
+def include_users(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
+    """Add all package code that needs what is gone; or say in one line why that cannot go.
+
+    A function or class that uses it goes as a whole. Of a list or dictionary made at import only
+    the element goes, of a registration the statement. Constants made from it go with their users.
+    Of tests goes what could not even be imported; inside functions they fail as they should.
+    """
+    while True:
+        grown = _step(gone, index, judge=judge)
+        if isinstance(grown, str):
+            return grown
+        if grown == gone:
+            return gone
+        if not judge.fits(grown):
+            return f"used_elsewhere: {_first_user(gone, index, judge=judge)}, and so on"
+        gone = grown
+
+
+def _step(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
+    """Add the users of what is gone so far, but not yet theirs."""
+    definitions, constants = list(gone.definitions), list(gone.constants)
+    rows = set(gone.rows)
+    for use, used in _outstanding(gone, index, judge=judge):
+        owner = owner_of(use, index)
+        is_test = not judge.is_package_file(use.path)
+        if use.row and (is_test or not isinstance(owner, Definition)):
+            rows.add(use)
+        elif isinstance(owner, Definition):
+            whole = owner if is_test else _whole(owner, index)
+            if whole.is_rebound:
+                return f"used_elsewhere: {render(use)}"
+            if is_test and not judge.is_test(owner):
+                return f"used_at_import: {render(use)}"
+            if judge.is_user(used, owner) or use.at_import:
+                definitions.append(whole)
+        elif owner is not None:
+            constants.append(owner)
+        else:
+            return f"used_at_import: {render(use)}"
+    return gather(definitions, constants, index=index, rows=rows)
+
+
+def _outstanding(
+    gone: Gone, index: ReferenceIndex, *, judge: Judge
+) -> Iterator[tuple[Use, Definition]]:
+    """Yield the uses by package code that stays, and those by tests as they are imported."""
+    pairs = [(use, it) for it in gone.definitions for use in uses_of(it, index)]
+    pairs += [(use, gone.definitions[0]) for it in gone.constants for use in index.uses.get(it, ())]
+    for use, used in pairs:
+        # What tests define is nobody's but theirs.
+        is_needed = use.at_import or (
+            judge.is_package_file(use.path) and judge.is_package_file(used.symbol.path)
+        )
+        if is_needed and use.kind != "string" and not gone.covers(use):
+            yield use, used
+
+
+def owner_of(use: Use, index: ReferenceIndex) -> Definition | Key | None:
+    """Return the smallest definition that a use stands in, or the constant it helps to make."""
+    scanned = index.scans[use.path]
+    around = [it for it in scanned.definitions if _holds(it, use)]
+    if around:
+        inner = max(around, key=lambda it: it.symbol.qualname.count("."))
+        is_plain = inner.symbol.kind == "class" and use.row and use.at_import
+        return None if is_plain else inner
+    spans = scanned.constants.items()
+    return next(
+        ((use.path, name) for name, it in spans if it.first_line <= use.line <= it.last_line), None
+    )
+
+
+def _holds(definition: Definition, use: Use) -> bool:
+    return any(span.first_line <= use.line <= span.last_line for span in definition.spans)
+
+
+def _whole(definition: Definition, index: ReferenceIndex) -> Definition:
+    """Return what has to go for a definition to go: of a special or inherited method, its class."""
+    path, (owner, _, name) = definition.symbol.path, definition.symbol.qualname.rpartition(".")
+    is_special = name.startswith("__") and name.endswith("__")
+    if owner and (is_special or any(relatives_of(definition, index))):
+        return index.definitions[path, owner]
+    return definition
+
+
+def _first_user(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> str:
+    return next(render(use) for use, _ in _outstanding(gone, index, judge=judge))

@@ -1,0 +1,85 @@
+"""Read a Snapshot's Python and pages once for all its candidates, and plan their deletions."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from pipeline.language.python.describe import import_paths
+from pipeline.language.python.documents import cut_document
+from pipeline.language.python.layout import module_name
+from pipeline.language.python.references import Key, ReferenceIndex, index_tree
+from pipeline.language.python.seams import Plan, plan_deletion
+from pipeline.language.python.sources import decode_documents, decode_sources, package_files
+from pipeline.language.python.users import Judge
+from pipeline.task.record import Feature, Reject
+from pipeline.task.tree import read_tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """The Python of a Snapshot, read and indexed once for all its candidates."""
+
+    sources: dict[str, str]
+    # Pages of documentation by path.
+    documents: dict[str, str]
+    index: ReferenceIndex
+
+    def package_of(self, feature: Feature) -> frozenset[str]:
+        """Return the files of the package that a Feature is in."""
+        return package_files(self.sources, traced=(it.path for it in feature.symbols))
+
+
+@lru_cache(maxsize=4)
+def open_library(tree: Path, import_roots: tuple[str, ...]) -> Library:
+    """Read and index the Python files of a tree."""
+    files = read_tree(tree)
+    sources = decode_sources(files)
+    return Library(
+        sources=sources,
+        documents=decode_documents(files),
+        index=index_tree(sources, import_roots=import_roots),
+    )
+
+
+def plan_feature(feature: Feature, library: Library) -> Plan | Reject:
+    """Decide what goes with a Feature's symbols; they are all of the package that does."""
+    is_package_file = library.package_of(feature).__contains__
+    definitions = [library.index.definitions[it.path, it.qualname] for it in feature.symbols]
+    plan = plan_deletion(
+        definitions,
+        library.sources,
+        library.index,
+        is_package_file=is_package_file,
+        constants=[_key(it) for it in feature.constants],
+        # It has grown already.
+        judge=Judge(
+            is_package_file=is_package_file,
+            is_user=lambda _used, _user: False,
+            is_test=lambda _owner: True,
+            fits=lambda _gone: True,
+        ),
+    )
+    if isinstance(plan, str):
+        reason, _, detail = plan.partition(": ")
+        return Reject(stage="deletion", reason=reason, detail=detail)
+    return replace(plan, new_sources=(*plan.new_sources, *_pages(plan, library, is_package_file)))
+
+
+def _pages(
+    plan: Plan, library: Library, is_package_file: Callable[[str], bool]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pages of documentation that would not build, and what becomes of them."""
+    index = library.index
+    gone = {module_name(index.layout, it.path) for it in plan.files if it.is_removed}
+    for definition in plan.definitions:
+        gone.update(import_paths(definition, index, is_package_file=is_package_file))
+    for path, text in library.documents.items():
+        changed = cut_document(text, gone)
+        if changed != text:
+            yield path, changed
+
+
+def _key(constant: str) -> Key:
+    path, _, name = constant.rpartition(":")
+    return path, name

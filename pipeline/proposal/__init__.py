@@ -1,0 +1,1 @@
+"""Propose a manifest entry for a project by trying."""
