@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -79,29 +80,38 @@ def find_code(text: str, body_lines: Sequence[str]) -> str:
 
 
 def _render(style: str, facts: Facts) -> str:
-    environment = jinja2.Environment(
+    feature = facts.feature
+    shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.grading.hidden]
+    text = (
+        _environment()
+        .get_template(f"{style}{SUFFIX}")
+        .render(
+            repo=facts.repo,
+            kind=feature.kind,
+            title=feature.title,
+            parts=[_render_part(it) for it in facts.parts],
+            removed_files=facts.removed_files,
+            lost_imports=facts.lost_imports,
+            tests=shown[:MAX_TESTS],
+            num_tests=len(shown),
+            has_hidden=bool(facts.grading.hidden or facts.grading.shortened),
+            group=name_group(shown),
+            symptoms=facts.symptoms[:MAX_SYMPTOMS],
+        )
+    )
+    return _tidy(text)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Return what keeps the templates compiled."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701  Markdown for agents, not HTML
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    feature = facts.feature
-    shown = [it.id for it in facts.evidence.fail_to_pass if it.id not in facts.grading.hidden]
-    text = environment.get_template(f"{style}{SUFFIX}").render(
-        repo=facts.repo,
-        kind=feature.kind,
-        title=feature.title,
-        parts=[_render_part(it) for it in facts.parts],
-        removed_files=facts.removed_files,
-        lost_imports=facts.lost_imports,
-        tests=shown[:MAX_TESTS],
-        num_tests=len(shown),
-        has_hidden=bool(facts.grading.hidden or facts.grading.shortened),
-        group=name_group(shown),
-        symptoms=facts.symptoms[:MAX_SYMPTOMS],
-    )
-    return _tidy(text)
 
 
 def _render_part(part: Part) -> dict[str, object]:

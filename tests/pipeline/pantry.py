@@ -204,11 +204,13 @@ def test_exports():
 
 def test_howl():
     assert odd.howl("hot") == "HOT!!!"
+    assert odd.howl("cold") == "COLD!!!"
 
 
 def test_sigh():
-    sigh = getattr(odd, "sigh", None)
-    assert sigh is None or sigh("Hot") == "hot, alas"
+    sigh = getattr(odd, "sigh", str.lower)
+    assert sigh("Hot")[:3] == "hot"
+    assert sigh("Cold")[:4] == "cold"
 
 
 def test_murmur():
@@ -235,6 +237,7 @@ GROWL = vars(odd)["gro" + "wl"]
 
 def test_growl():
     assert GROWL("Bear") == "grr, bear"
+    assert GROWL("Cat") == "grr, cat"
 
 
 def test_other():

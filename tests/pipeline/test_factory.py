@@ -10,6 +10,7 @@ from pipeline.config import Settings
 from pipeline.factory import Envelope, Factory
 from pipeline.manifest import load_manifest
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError, SandboxStoppedError
+from pipeline.selection import Choice
 from pipeline.task.record import Install, Repo, Source, TestCommand
 
 SLOT = Envelope(stage="make", repo="tiny", slot=0, status="ok", key="key", prepared="other")
@@ -138,7 +139,7 @@ def test_the_seed_and_the_number_of_tasks_are_other_work(
     factory: Factory, repo: Repo, sandbox: Sandbox
 ):
     keys = {factory.prepare_key(repo)}
-    for change in ({"seed": 1}, {"max_tasks": 3}):
-        settings = dataclasses.replace(factory.settings, **change)
+    for change in (Choice(seed=1), Choice(max_tasks=3), Choice(kinds=("class",))):
+        settings = dataclasses.replace(factory.settings, choice=change)
         keys.add(Factory(settings, sandbox=sandbox).prepare_key(repo))
-    assert len(keys) == 3
+    assert len(keys) == 4

@@ -495,7 +495,7 @@ def test_ids_are_asked_for_in_the_tree_as_it_was_left(solver: Solver):
 
 
 def test_a_stub_of_every_kind_of_feature_does_not_solve(task_of: TaskOf, pantry_desk: Desk):
-    for title in ("pantry.units.convert", "pantry.shelf.Shelf.find", "pantry.labels.Label"):
+    for title in ("pantry.units.convert", "pantry.shelf.Shelf.find", "pantry.labels"):
         made = task_of(title)
         assert isinstance(made, Task), made
         patch = stub_patch(made, read_tree(pantry_desk.tree))

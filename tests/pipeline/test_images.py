@@ -57,7 +57,7 @@ def task(task_of: TaskOf) -> Task:
 
 @pytest.fixture(scope="module")
 def other(task_of: TaskOf) -> Task:
-    made = task_of("pantry.words.slug")
+    made = task_of("pantry.words")
     assert isinstance(made, Task), made
     return made
 

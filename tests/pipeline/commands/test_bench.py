@@ -23,9 +23,7 @@ HOLDING = {
         "empty patches that solve, verify 1",
         "empty patches that solve, verify 2",
     },
-    "libraries": {
-        "share of libraries without tasks whose rejects say why",
-    },
+    "libraries": {"share of libraries that tell"},
     "repeat": {
         "share of files with the same bytes, once more",
         "share of files with the same bytes, one job",

@@ -68,8 +68,8 @@ def test_a_transcript_is_shown_turn_by_turn(tiny_run: Path, regrow: Regrow):
     task = next(it for it in read_tasks(tiny_run) if it.feature.title == "tiny.words.shout")
     done = regrow("inspect", tiny_run, "--task", task.id, "--transcript")
     assert done.returncode == 0, done.stderr
-    assert "1. search" in done.stdout
-    assert "Does every test file still collect?" in done.stdout
+    assert "1. edit_files" in done.stdout
+    assert "Does everything still import?" in done.stdout
     turns = json.loads(
         regrow("inspect", tiny_run, "--task", task.id, "--transcript", "--json").stdout
     )

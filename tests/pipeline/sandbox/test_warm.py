@@ -282,7 +282,9 @@ def zygote_of(code: str) -> str:
     return (
         "import resource, signal\n"
         "others = [int(it) for it in os.listdir('/proc') if it.isdecimal()"
-        f" and int(it) not in (1, os.getpid())]\nfor zygote in others: {code}"
+        " and int(it) not in (1, os.getpid())]\n"
+        # One that it has forked on the way may have ended since.
+        f"for zygote in others:\n    try: {code}\n    except ProcessLookupError: pass"
     )
 
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.task.manifest import ShardError, describe, read_manifest, write_manifest
-from pipeline.task.record import FailToPass, Quarantined, RejectRow, Task
+from pipeline.task.record import SCHEMA_VERSION, FailToPass, Quarantined, RejectRow, Task
 from pipeline.task.schema import from_row, schema_of, to_row
 from pipeline.task.shards import index_tasks, read_rejects, read_task, read_tasks, write_shards
 
@@ -92,7 +92,7 @@ def test_columns_of_empty_lists_keep_their_type(tmp_path: Path) -> None:
     publish(tmp_path, [blank(Task)], 1)
     found = pq.read_schema(tmp_path / "tasks" / "tasks-00000-of-00001.parquet")
     assert found.equals(schema_of(Task), check_metadata=False)
-    assert found.metadata[b"regrow.schema_version"] == b"2"
+    assert found.metadata[b"regrow.schema_version"] == str(SCHEMA_VERSION).encode()
     assert not any(pa.types.is_map(kind) or pa.types.is_null(kind) for kind in found.types)
 
 
@@ -258,8 +258,14 @@ def edited(run: Path, **changes: object) -> None:
     [
         (lambda run: (run / "manifest.json").unlink(), "manifest.json: no such file"),
         (lambda run: (run / "manifest.json").write_text('{"a'), "manifest.json: not JSON"),
-        (lambda run: (run / "manifest.json").write_text("[]"), "schema version None, expected 2"),
-        (lambda run: edited(run, schema_version=99), "schema version 99, expected 2"),
+        (
+            lambda run: (run / "manifest.json").write_text("[]"),
+            f"schema version None, expected {SCHEMA_VERSION}",
+        ),
+        (
+            lambda run: edited(run, schema_version=99),
+            f"schema version 99, expected {SCHEMA_VERSION}",
+        ),
         (lambda run: edited(run, files=None), "no list `files`"),
         (lambda run: edited(run, files=[{"path": 3}]), "expected path, sha256"),
         (
@@ -286,5 +292,5 @@ def test_a_shard_of_another_schema_version_is_refused(tmp_path: Path) -> None:
     table = pq.read_table(path).replace_schema_metadata({"regrow.schema_version": "1"})
     pq.write_table(table, path)
     write_manifest(tmp_path, [describe(tmp_path, f"tasks/{path.name}", num_rows=3)], config={})
-    with pytest.raises(ShardError, match="schema version 1, expected 2"):
+    with pytest.raises(ShardError, match=f"schema version 1, expected {SCHEMA_VERSION}"):
         read_tasks(tmp_path)

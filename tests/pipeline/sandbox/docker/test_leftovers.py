@@ -43,8 +43,9 @@ def containers_of(engine: Engine, pid: int) -> list[str]:
     return [it["Id"] for it in found]
 
 
-def num_mounts() -> int:
-    return Path("/proc/self/mountinfo").read_text().count("overlay")
+def mounts_of(engine: Engine, keys: list[str]) -> list[str]:
+    """Return where the engine has the file systems of containers."""
+    return [engine.api.inspect_container(it)["GraphDriver"]["Data"]["MergedDir"] for it in keys]
 
 
 def wait_until_two_run(engine: Engine, driver: "subprocess.Popen[bytes]") -> None:
@@ -58,7 +59,7 @@ def wait_until_two_run(engine: Engine, driver: "subprocess.Popen[bytes]") -> Non
 def is_running(engine: Engine, key: str) -> bool:
     """Tell whether a container is there and has a job; drivers of other tests may remove it."""
     with suppress(APIError):
-        processes = engine.api.top(key)["Processes"]
+        processes = engine.api.top(key)["Processes"] or ()
         return any("sleep" in line[-1] for line in processes)
     return False
 
@@ -69,15 +70,17 @@ def test_a_driver_that_is_ended_leaves_nothing(engine: Engine, tmp_path: Path, n
     temporary.mkdir()
     tree.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
-    before = num_mounts()
     with subprocess.Popen([sys.executable, "-c", DRIVER], cwd=tree, env=environment) as driver:
         wait_until_two_run(engine, driver)
+        mounts = mounts_of(engine, containers_of(engine, driver.pid))
         driver.send_signal(signal.Signals[name])
     # What a killed driver could not do itself the next one does when it starts.
     if name == "SIGKILL":
         open_docker().stop()
     assert containers_of(engine, driver.pid) == []
-    assert num_mounts() <= before
+    mounted = Path("/proc/self/mountinfo").read_text()
+    assert len(mounts) == 2
+    assert not [it for it in mounts if it in mounted]
     kept = {f"regrow-docker-{os.getuid()}"}
     assert {it.name for it in temporary.iterdir()} <= kept
 
