@@ -56,7 +56,7 @@ def _step(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
                 return f"used_elsewhere: {render(use)}"
             if is_test and not judge.is_test(owner):
                 return f"used_at_import: {render(use)}"
-            if judge.is_user(used, owner) or use.at_import:
+            if used is None or judge.is_user(used, owner) or use.at_import:
                 definitions.append(whole)
         elif owner is not None:
             constants.append(owner)
@@ -67,14 +67,17 @@ def _step(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
 
 def _outstanding(
     gone: Gone, index: ReferenceIndex, *, judge: Judge
-) -> Iterator[tuple[Use, Definition]]:
-    """Yield the uses by package code that stays, and those by tests as they are imported."""
-    pairs = [(use, it) for it in gone.definitions for use in uses_of(it, index)]
-    pairs += [(use, gone.definitions[0]) for it in gone.constants for use in index.uses.get(it, ())]
-    for use, used in pairs:
+) -> Iterator[tuple[Use, Definition | None]]:
+    """Yield the uses by package code that stays, and those by tests as they are imported.
+
+    Each comes with what is used; with nothing for a constant, which has no namesakes.
+    """
+    named = [(use, it.symbol.path, it) for it in gone.definitions for use in uses_of(it, index)]
+    plain = [(use, key[0], None) for key in gone.constants for use in index.uses.get(key, ())]
+    for use, path, used in (*named, *plain):
         # What tests define is nobody's but theirs.
         is_needed = use.at_import or (
-            judge.is_package_file(use.path) and judge.is_package_file(used.symbol.path)
+            judge.is_package_file(use.path) and judge.is_package_file(path)
         )
         if is_needed and use.kind != "string" and not gone.covers(use):
             yield use, used
