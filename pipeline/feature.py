@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from pipeline.language.python.closure import Gone
 from pipeline.language.python.layout import module_name
 from pipeline.language.python.references import ReferenceIndex, index_tree
-from pipeline.language.python.seams import close_deletion, cut_files, outermost
+from pipeline.language.python.seams import close_deletion, cut_files, going
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.usage import uses_of
@@ -94,7 +94,7 @@ class _Finder:
         if isinstance(gone, str):
             reason, _, detail = gone.partition(": ")
             return _reject(reason, detail)
-        definitions = outermost(gone, is_package_file=self.package.__contains__)
+        definitions = going(gone, is_package_file=self.package.__contains__)
         # Tests that cannot be imported any more stand among the definitions.
         tests = self.reach.union_of(gone.definitions)
         return self._refuse(gone, definitions, tests) or self._feature(gone, definitions, tests)
@@ -103,7 +103,7 @@ class _Finder:
         most = MAX_WHOLE_SET if seed.is_whole else MAX_SET
 
         def fits(gone: Gone) -> bool:
-            kept = outermost(gone, is_package_file=self.package.__contains__)
+            kept = going(gone, is_package_file=self.package.__contains__)
             share = self.reach.share(self.reach.union_of(gone.definitions))
             return len(kept) <= most and share <= MAX_REACHED_SHARE
 

@@ -12,7 +12,7 @@ Bits = int
 class Reach:
     """Which tests of a Baseline enter which definitions.
 
-    Example: `Reach(trace, order=baseline.passing).tests_of(definition)`.
+    Example: `Reach(trace, order=baseline.passing).bits_of(definition)`.
     """
 
     def __init__(self, trace: Trace, *, order: Sequence[str]) -> None:
@@ -40,15 +40,14 @@ class Reach:
         """Return the tests that enter a definition, or a function inside it, or stand in it."""
         key = (definition.symbol.path, definition.symbol.qualname)
         if key not in self._bits:
-            self._bits[key] = self._inside_of.get(f"{key[0]}::{key[1].replace('.', '::')}", 0)
+            self._bits[key] = self._inside_of.get(_id_of(definition), 0)
             for name in self._inside(definition):
                 self._bits[key] |= self._entered.get(name, 0)
         return self._bits[key]
 
     def has_tests(self, definition: Definition) -> bool:
         """Tell whether tests stand in a definition."""
-        name = f"{definition.symbol.path}::{definition.symbol.qualname.replace('.', '::')}"
-        return name in self._inside_of
+        return _id_of(definition) in self._inside_of
 
     def union_of(self, definitions: Iterable[Definition]) -> Bits:
         """Return the tests that enter any of some definitions."""
@@ -69,11 +68,6 @@ class Reach:
         """Return some tests by id, in order of the Baseline."""
         return tuple(key for number, key in enumerate(self.order) if bits >> number & 1)
 
-    def bits(self, ids: Iterable[str]) -> Bits:
-        """Return some tests of the Baseline as a set."""
-        wanted = set(ids)
-        return sum(1 << number for number, key in enumerate(self.order) if key in wanted)
-
     def num_entered(self, bits: Bits) -> int:
         """Count the functions that any of some tests enters."""
         return sum(1 for entered in self._entered.values() if entered & bits)
@@ -86,3 +80,8 @@ class Reach:
             for name in self._names.get(symbol.path, ())
             if name == symbol.qualname or name.startswith(inner)
         ]
+
+
+def _id_of(definition: Definition) -> str:
+    """Return what the ids of tests begin with that stand in a definition."""
+    return f"{definition.symbol.path}::{definition.symbol.qualname.replace('.', '::')}"

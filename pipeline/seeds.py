@@ -6,9 +6,8 @@ from pathlib import PurePosixPath
 
 from pipeline.language.python.layout import module_name
 from pipeline.language.python.references import Key, ReferenceIndex
-from pipeline.language.python.symbols import Definition
-from pipeline.language.python.usage import uses_of
-from pipeline.language.python.uses import Use
+from pipeline.language.python.symbols import Definition, outermost
+from pipeline.language.python.usage import holds, uses_of
 from pipeline.reach import Bits, Reach
 
 # More names than this are no one feature, unless they are a file or a package.
@@ -73,7 +72,7 @@ def _of_tests(
         if closed in seen:
             continue
         seen.add(closed)
-        kept = tuple(_outermost(it for it, _ in inside))
+        kept = outermost(it for it, _ in inside)
         is_one = 1 < len(kept) <= MAX_SET and _is_connected([reach.bits_of(it) for it in kept])
         if is_one and _are_linked(kept, index):
             yield Seed(title=_join(kept, index), definitions=kept)
@@ -109,13 +108,7 @@ def _pairs(
     """Yield definitions with those among them that use them."""
     for it in definitions:
         for use in uses_of(it, index):
-            yield from ((it, user) for user in definitions if _holds(user, use))
-
-
-def _holds(definition: Definition, use: Use) -> bool:
-    return definition.symbol.path == use.path and any(
-        span.first_line <= use.line <= span.last_line for span in definition.spans
-    )
+            yield from ((it, user) for user in definitions if holds(user, use))
 
 
 def _of_classes(definitions: Iterable[Definition], index: ReferenceIndex) -> Iterator[Seed]:
@@ -171,19 +164,10 @@ def _whole(
     ]
     return Seed(
         title=title,
-        definitions=tuple(_outermost(definitions)),
+        definitions=outermost(definitions),
         constants=tuple(constants),
         is_whole=True,
     )
-
-
-def _outermost(definitions: Iterable[Definition]) -> Iterator[Definition]:
-    """Leave out the methods of classes that are there themselves."""
-    kept = list(definitions)
-    keys = {(it.symbol.path, it.symbol.qualname) for it in kept}
-    for it in kept:
-        if (it.symbol.path, it.symbol.qualname.rpartition(".")[0]) not in keys:
-            yield it
 
 
 def _join(definitions: Iterable[Definition], index: ReferenceIndex) -> str:

@@ -50,6 +50,15 @@ SOURCES = {
 }
 IDS = tuple(f"tests/test_{name}.py::test_{number}" for name in "abcdef" for number in range(5))
 PATH = "src/pkg/core.py"
+BASELINE = Baseline(
+    passing=IDS,
+    quarantined=(),
+    durations_s=(0.0,) * len(IDS),
+    cpu_s=(1.0,),
+    num_runs=1,
+    plugins=(),
+    alarms=(),
+)
 
 
 def found_with(reached: Mapping[str, tuple[str, ...]], early: tuple[str, ...] = ()) -> Found:
@@ -60,16 +69,7 @@ def found_with(reached: Mapping[str, tuple[str, ...]], early: tuple[str, ...] = 
         early=frozenset((PATH, name) for name in early),
         cpu_ratio=1.0,
     )
-    baseline = Baseline(
-        passing=IDS,
-        quarantined=(),
-        durations_s=(0.0,) * len(IDS),
-        cpu_s=(1.0,),
-        num_runs=1,
-        plugins=(),
-        alarms=(),
-    )
-    return find_features(SOURCES, trace=trace, baseline=baseline, import_roots=("src",))
+    return find_features(SOURCES, trace=trace, baseline=BASELINE, import_roots=("src",))
 
 
 @pytest.fixture(scope="module")
@@ -221,16 +221,7 @@ def wide() -> dict[str, list[Feature]]:
         early=frozenset(),
         cpu_ratio=1.0,
     )
-    baseline = Baseline(
-        passing=IDS,
-        quarantined=(),
-        durations_s=(0.0,) * len(IDS),
-        cpu_s=(1.0,),
-        num_runs=1,
-        plugins=(),
-        alarms=(),
-    )
-    return kinds_of(find_features(WIDE, trace=trace, baseline=baseline, import_roots=("src",)))
+    return kinds_of(find_features(WIDE, trace=trace, baseline=BASELINE, import_roots=("src",)))
 
 
 def test_a_module_that_nothing_else_needs_goes_whole(wide: dict[str, list[Feature]]):

@@ -8,6 +8,7 @@ from pipeline.language.python.separators import drop_items
 
 _NOTHING = cst.SimpleWhitespace("")
 _Element = cst.BaseElement | cst.BaseDictElement
+_Display = cst.List | cst.Set | cst.Dict
 
 
 def cut_strings(node: cst.CSTNode, strings: Collection[str]) -> cst.CSTNode:
@@ -72,56 +73,31 @@ class _Cutter(cst.CSTTransformer):
         changed: cst.CSTNode = updated_node
         match original_node, updated_node:
             case cst.List(), cst.List():
-                changed = self._cut_list(original_node, updated_node)
-            case cst.Set(), cst.Set():
-                changed = self._cut_set(original_node, updated_node)
-            case cst.Dict(), cst.Dict():
-                changed = self._cut_dict(original_node, updated_node)
+                changed = self._cut_between(original_node, updated_node, name="bracket")
+            case cst.Set() | cst.Dict(), cst.Set() | cst.Dict():
+                changed = self._cut_between(original_node, updated_node, name="brace")
             case cst.Tuple(), cst.Tuple() if self._depth == 1:
                 changed = self._cut_tuple(original_node, updated_node)
         self._depth -= isinstance(original_node, cst.List | cst.Set | cst.Dict | cst.Tuple)
         return changed  # type: ignore[return-value]
 
-    def _cut_list(self, before: cst.List, node: cst.List) -> cst.List:
+    def _cut_between(self, before: _Display, node: _Display, *, name: str) -> cst.BaseExpression:
+        """Drop what goes between the two brackets of a name: `lbracket` and `rbracket`."""
+        left, right = getattr(node, f"l{name}"), getattr(node, f"r{name}")
+        found: list[_Element] = [*node.elements]
         elements, first, last = drop_items(
-            node.elements,
+            found,
             self._places(before.elements),
-            before=node.lbracket.whitespace_after,
-            after=node.rbracket.whitespace_before,
+            before=left.whitespace_after,
+            after=right.whitespace_before,
         )
-        return node.with_changes(
-            elements=elements,
-            lbracket=node.lbracket.with_changes(whitespace_after=first),
-            rbracket=node.rbracket.with_changes(whitespace_before=last),
-        )
-
-    def _cut_set(self, before: cst.Set, node: cst.Set) -> cst.BaseExpression:
-        elements, first, last = drop_items(
-            node.elements,
-            self._places(before.elements),
-            before=node.lbrace.whitespace_after,
-            after=node.rbrace.whitespace_before,
-        )
-        if not elements:  # `{}` is a dictionary
+        if not elements and isinstance(node, cst.Set):  # `{}` is a dictionary
             return cst.Call(cst.Name("set"), lpar=node.lpar, rpar=node.rpar)
-        return node.with_changes(
-            elements=elements,
-            lbrace=node.lbrace.with_changes(whitespace_after=first),
-            rbrace=node.rbrace.with_changes(whitespace_before=last),
-        )
-
-    def _cut_dict(self, before: cst.Dict, node: cst.Dict) -> cst.Dict:
-        elements, first, last = drop_items(
-            node.elements,
-            self._places(before.elements),
-            before=node.lbrace.whitespace_after,
-            after=node.rbrace.whitespace_before,
-        )
-        return node.with_changes(
-            elements=elements,
-            lbrace=node.lbrace.with_changes(whitespace_after=first),
-            rbrace=node.rbrace.with_changes(whitespace_before=last),
-        )
+        brackets = {
+            f"l{name}": left.with_changes(whitespace_after=first),
+            f"r{name}": right.with_changes(whitespace_before=last),
+        }
+        return node.with_changes(elements=elements, **brackets)
 
     def _cut_tuple(self, before: cst.Tuple, node: cst.Tuple) -> cst.Tuple:
         left, right = list(node.lpar), list(node.rpar)

@@ -8,7 +8,7 @@ from pipeline.language.python.closure import Gone, gather, grow, unused_imports
 from pipeline.language.python.file_cut import FileCut, edit
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.removal import with_removed
-from pipeline.language.python.symbols import Definition
+from pipeline.language.python.symbols import Definition, outermost
 from pipeline.language.python.text import is_valid
 from pipeline.language.python.usage import relatives_of, render, uses_of
 from pipeline.language.python.users import Judge, include_users
@@ -70,7 +70,7 @@ def plan_deletion(
         files=files,
         seams=_seams(files, wanted=wanted),
         new_sources=new_sources,
-        definitions=outermost(gone, is_package_file=is_package_file),
+        definitions=going(gone, is_package_file=is_package_file),
     )
 
 
@@ -146,16 +146,10 @@ def _is_of_gone_class(definition: Definition, gone: Gone) -> bool:
     )
 
 
-def outermost(gone: Gone, *, is_package_file: Callable[[str], bool]) -> tuple[Definition, ...]:
-    """Return the package's definitions whose class stays, stubs left out."""
-    keys = {(it.symbol.path, it.symbol.qualname) for it in gone.definitions}
-    return tuple(
-        it
-        for it in gone.definitions
-        if is_package_file(it.symbol.path)
-        and not it.symbol.path.endswith(".pyi")
-        and (it.symbol.path, it.symbol.qualname.rpartition(".")[0]) not in keys
-    )
+def going(gone: Gone, *, is_package_file: Callable[[str], bool]) -> tuple[Definition, ...]:
+    """Return the package's definitions that go, stubs and methods of a class that goes left out."""
+    modules = (it for it in gone.definitions if not it.symbol.path.endswith(".pyi"))
+    return outermost(it for it in modules if is_package_file(it.symbol.path))
 
 
 def _file_cuts(

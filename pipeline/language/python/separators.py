@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-Item = TypeVar("Item", cst.ImportAlias, cst.BaseElement, cst.BaseDictElement)
+Item = TypeVar("Item", cst.ImportAlias, cst.BaseElement | cst.BaseDictElement)
 Whitespace = cst.BaseParenthesizableWhitespace
 
 

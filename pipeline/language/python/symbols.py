@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.language.python.bindings import (
@@ -65,6 +65,15 @@ def definitions_in(tree: ast.Module, *, path: str, lines: Sequence[str]) -> tupl
     for owner, body in bodies.items():
         found.extend(_definitions(body, path=path, prefix=f"{owner}.", code=code))
     return tuple(sorted(found, key=lambda it: it.symbol.first_line))
+
+
+def outermost(definitions: Iterable[Definition]) -> tuple[Definition, ...]:
+    """Leave out the methods of classes that are there themselves."""
+    kept = tuple(definitions)
+    keys = {(it.symbol.path, it.symbol.qualname) for it in kept}
+    return tuple(
+        it for it in kept if (it.symbol.path, it.symbol.qualname.rpartition(".")[0]) not in keys
+    )
 
 
 def constants_in(tree: ast.Module) -> dict[str, Span]:

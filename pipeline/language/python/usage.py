@@ -35,6 +35,13 @@ def uses_of(definition: Definition, index: ReferenceIndex) -> list[Use]:
     return [*by_name, *strings]
 
 
+def holds(definition: Definition, use: Use) -> bool:
+    """Tell whether a use stands in a definition."""
+    return definition.symbol.path == use.path and any(
+        span.first_line <= use.line <= span.last_line for span in definition.spans
+    )
+
+
 def render(use: Use) -> str:
     """Describe a use in one line, such as `called at src/x.py:31 in parse`."""
     place = f"{use.kind} at {use.path}:{use.line}"

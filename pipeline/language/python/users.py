@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline.language.python.closure import Gone, gather
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.symbols import Definition
-from pipeline.language.python.usage import relatives_of, render, uses_of
+from pipeline.language.python.usage import holds, relatives_of, render, uses_of
 from pipeline.language.python.uses import Use
 
 
@@ -86,7 +86,7 @@ def _outstanding(
 def owner_of(use: Use, index: ReferenceIndex) -> Definition | Key | None:
     """Return the smallest definition that a use stands in, or the constant it helps to make."""
     scanned = index.scans[use.path]
-    around = [it for it in scanned.definitions if _holds(it, use)]
+    around = [it for it in scanned.definitions if holds(it, use)]
     if around:
         inner = max(around, key=lambda it: it.symbol.qualname.count("."))
         is_plain = inner.symbol.kind == "class" and use.row and use.at_import
@@ -95,10 +95,6 @@ def owner_of(use: Use, index: ReferenceIndex) -> Definition | Key | None:
     return next(
         ((use.path, name) for name, it in spans if it.first_line <= use.line <= it.last_line), None
     )
-
-
-def _holds(definition: Definition, use: Use) -> bool:
-    return any(span.first_line <= use.line <= span.last_line for span in definition.spans)
 
 
 def _whole(definition: Definition, index: ReferenceIndex) -> Definition:
