@@ -158,7 +158,9 @@ class _Finder:
             num_lines=sum(it.num_body_lines for it in definitions),
             num_modules=len(paths),
             exclusivity=round(num_entered / max(self.reach.num_entered(tests), 1), 3),
-            cohesion=round(sum(it.bit_count() for it in bits) / (num_entered * len(ids)), 3),
+            cohesion=round(
+                sum(it.bit_count() for it in bits) / (max(num_entered, 1) * len(ids)), 3
+            ),
         )
 
     def _kind_of(self, gone: Gone, definitions: Sequence[Definition]) -> FeatureKind:

@@ -252,3 +252,23 @@ def test_modules_that_only_tests_bring_together_are_no_feature(wide: dict[str, l
     # One test reaches code of both.
     assert {"src/pkg/left.py", "src/pkg/right.py"} not in groups
     assert {"src/pkg/left.py", "src/pkg/near.py"} in groups
+
+
+def test_what_only_tests_name_while_they_are_imported_is_a_candidate():
+    files = {
+        "src/pkg/core.py": f"def other():\n{BODY}",
+        "src/pkg/names.py": "class Names:\n    A = 1\n    B = 2\n    C = 3\n\nLIMIT = 1\n",
+        "tests/test_f.py": (
+            "from pkg.names import Names\n\n@mark(Names)\ndef test_0(): ...\n\ndef test_1(): ...\n"
+        ),
+    }
+    trace = Trace(
+        tests={(PATH, "other"): IDS[:1]},
+        names={PATH: frozenset({"other"})},
+        early=frozenset(),
+        cpu_ratio=1.0,
+    )
+    found = find_features(files, trace=trace, baseline=BASELINE, import_roots=("src",))
+    names = next(it for it in found.features if it.title == "pkg.names.Names")
+    assert names.tests == ("tests/test_f.py::test_0",)
+    assert (names.exclusivity, names.cohesion) == (0.0, 0.0)
