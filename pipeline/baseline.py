@@ -25,6 +25,9 @@ RUNS = (
     SuiteRequest(hash_seed=2, shuffle=0),
 )
 
+# What the lines begin with that pytest adds to its usage errors.
+CONFIGURED = ("  inifile: ", "  rootdir: ")
+
 # A suite in which fewer than half of the tests pass says nothing about a deletion.
 MIN_PASSING_SHARE = 0.5
 
@@ -65,10 +68,17 @@ def refuse_run(run: SuiteRun, *, stage: str) -> Reject | None:
         detail = f"the suite went over its limit of {finished.limit}"
         return Reject(stage=stage, reason=finished.limit, detail=detail)
     if not run.ended or finished.exit_code not in {0, 1, 2, 5}:
-        last = finished.output.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
-        detail = f"pytest ended with status {finished.exit_code}, last line: {lasting(last)}"
+        last = _last_line(finished.output)
+        detail = f"pytest ended with status {finished.exit_code}, last line: {last}"
         return Reject(stage=stage, reason="aborted", detail=detail)
     return None
+
+
+def _last_line(output: bytes) -> str:
+    """Return the last line that says what went wrong: pytest may add where it is configured."""
+    lines = output.decode("utf-8", "replace").strip().split("\n")
+    saying = [it for it in lines if not it.startswith(CONFIGURED)]
+    return lasting("".join(saying[-1:])[:300])
 
 
 def _refuse_suite(run: SuiteRun) -> Reject | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.desk import Folders
+from pipeline.pool import EvidenceMode
 from pipeline.sandbox.choose import SandboxName
 from pipeline.selection import Choice
 
@@ -35,6 +36,8 @@ class Settings:
     choice: Choice = field(default_factory=Choice)
     # Sandboxes at work at once.
     jobs: int = 2
+    # Whether a Deletion has a run of the whole suite to itself, or shares it with others.
+    evidence: EvidenceMode = "individual"
     sandbox: SandboxName = "auto"
     agent: AgentName = "scripted"
 

@@ -10,8 +10,10 @@ from pathlib import PurePosixPath
 from pipeline.agent.edits import edits_between
 from pipeline.agent.loop import Done, ScriptedPolicy, run_agent
 from pipeline.agent.tools import Answer, Call, Workbench
+from pipeline.language.python.build_files import find_packaged
 from pipeline.language.python.cut import Cuts, cut
 from pipeline.language.python.layout import lay_out, module_name
+from pipeline.language.python.lint import new_findings
 from pipeline.language.python.seams import Plan
 from pipeline.language.python.sources import decode_sources, package_files
 from pipeline.language.python.text import parse
@@ -45,6 +47,8 @@ def delete_feature(
 ) -> Deleted | Reject:
     """Give the agent a work tree and the tools; return the patch it made, or why it gave up."""
     before = read_tree(desk.tree)
+    if named := find_packaged(before, plan.files, import_roots=desk.bench.import_roots):
+        return Reject(stage="deletion", reason="named_by_packaging", detail=named)
     removed = {it.path for it in plan.files if it.is_removed}
     modules = find_modules(feature, before, import_roots=desk.bench.import_roots, without=removed)
     job = _Job(
@@ -60,6 +64,8 @@ def delete_feature(
         if done.reason:
             return Reject(stage="deletion", reason=done.reason, detail=done.detail)
         changes = changes_between(before, workbench.finish().files)
+    if undefined := find_undefined(before, changes):
+        return Reject(stage="deletion", reason="undefined_name", detail=undefined)
     return Deleted(deletion=make_deletion(before, changes, plan=plan), turns=turns)
 
 
@@ -131,6 +137,21 @@ def find_modules(
     layout = lay_out(sources, import_roots=import_roots)
     kept = (it for it in sorted(package.difference(without)) if it.endswith(".py"))
     return tuple(module_name(layout, it) for it in kept if not it.endswith("__main__.py"))
+
+
+def find_undefined(before: Mapping[str, bytes], changes: Changes) -> str:
+    """Return where changed modules, tests aside, use or export a name that is gone; else empty.
+
+    Tests of the feature have to miss it.
+    """
+    for path, content in sorted(changes.items()):
+        if content is None or not path.endswith((".py", ".pyi")) or is_protected(path):
+            continue
+        new = new_findings(before.get(path, b"").decode(), content.decode(), path=path)
+        for finding in new:
+            if finding.kind == "undefined name":
+                return f"{finding.name} at {path}:{finding.line}"
+    return ""
 
 
 def make_deletion(before: dict[str, bytes], changes: Changes, *, plan: Plan) -> Deletion:
@@ -249,7 +270,13 @@ def _cut_import(text: str, *, name: str) -> str:
 
 
 def gone_names(plan: Plan) -> frozenset[str]:
-    """Return the last parts of the names of what goes, and of modules their dotted names too."""
+    """Return the last parts of the names of what goes, and of modules their dotted names too.
+
+    An option that is passed by its place is missed by the name of the function.
+    """
+    if plan.option:
+        names = {plan.option, *(it.symbol.qualname for it in plan.definitions)}
+        return frozenset(names | {name for file in plan.files for name in file.symbols})
     names = {name.rpartition(".")[2] for file in plan.files for name in file.symbols}
     names |= {name for file in plan.files for name in file.constants}
     for path in (it.path for it in plan.files if it.is_removed):

@@ -12,11 +12,11 @@ from pipeline.config import Settings, code_digest, tool_versions
 from pipeline.done import DoneStore
 from pipeline.hygiene import kept_files
 from pipeline.index import IndexUnreachableError
-from pipeline.make import Made, make_slot
 from pipeline.prepare import Prepared, prepare_repo
 from pipeline.repo import fetch
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
+from pipeline.slots import Made, deal_units, fill_slots
 from pipeline.task.record import Reject, Repo, content_id
 from pipeline.task.schema import from_row, to_row
 from pipeline.uv import InstallError
@@ -34,17 +34,17 @@ BROKEN_MACHINE = (SandboxBrokenError, IndexUnreachableError, InstallError, OSErr
 class Envelope:
     """All that moves between stages: which unit, how it went, where its record is.
 
-    Example: `Envelope(stage="prepare", repo="toolz", slot=-1, status="ok", key="3f9c…")`.
+    Example: `Envelope(stage="make", repo="toolz", status="ok", key="3f9c…", slots=(0,))`.
     """
 
     stage: Literal["prepare", "make"]
     repo: str
-    # Number of the slot; -1 for `prepare`.
-    slot: int
     status: Status
     # Key of the done-record.
     key: str
-    # Key of the `prepare` record that a slot belongs to.
+    # Numbers of the slots that are filled; none for `prepare`.
+    slots: tuple[int, ...] = ()
+    # Key of the `prepare` record that the slots belong to.
     prepared: str = ""
 
     def to_json(self) -> str:
@@ -54,7 +54,7 @@ class Envelope:
     @staticmethod
     def from_json(text: str) -> "Envelope":
         """Read back what `to_json` rendered."""
-        return Envelope(**json.loads(text))
+        return from_row(Envelope, json.loads(text))
 
 
 class Factory:
@@ -94,7 +94,7 @@ class Factory:
     def prepare(self, repo: Repo) -> Envelope:
         """Fetch, build, measure and trace a Repo, unless that is done."""
         key = self.prepare_key(repo)
-        blank = Envelope(stage="prepare", repo=repo.name, slot=-1, status="ok", key=key)
+        blank = Envelope(stage="prepare", repo=repo.name, status="ok", key=key)
         return self._settle(blank, lambda: self._prepare(repo))
 
     def _prepare(self, repo: Repo) -> dict[str, object]:
@@ -123,38 +123,41 @@ class Factory:
             return from_row(Reject, _part(record, "reject"))
         return from_row(Prepared, _part(record, "prepared"))
 
-    def slots(self, prepared: Envelope) -> Iterator[Envelope]:
-        """Yield the slots of a prepared Repo; none for a rejected one."""
+    def units(self, prepared: Envelope) -> Iterator[Envelope]:
+        """Yield the units that fill the slots of a prepared Repo; none for a rejected one."""
         if prepared.status != "ok":
             return
         result = self.read_prepared(prepared.key)
         assert isinstance(result, Prepared)
-        for number in range(len(result.slots)):
+        mode = self.settings.evidence
+        for slots in deal_units(result.slots, mode=mode):
             yield Envelope(
                 stage="make",
                 repo=prepared.repo,
-                slot=number,
                 status="ok",
-                key=content_id("make", prepared.key, number),
+                key=content_id("make", prepared.key, mode, slots),
+                slots=slots,
                 prepared=prepared.key,
             )
 
-    def make(self, slot: Envelope) -> Envelope:
-        """Try the candidates of a slot until one is a Task, unless that is done."""
-        return self._settle(slot, lambda: self._make(slot))
+    def make(self, unit: Envelope) -> Envelope:
+        """Try the candidates of each slot until one is a Task, unless that is done."""
+        return self._settle(unit, lambda: self._make(unit))
 
-    def _make(self, slot: Envelope) -> dict[str, object]:
-        prepared = self.read_prepared(slot.prepared)
+    def _make(self, unit: Envelope) -> dict[str, object]:
+        prepared = self.read_prepared(unit.prepared)
         assert isinstance(prepared, Prepared)
         self._restore(prepared)
-        made = make_slot(
+        made = fill_slots(
             prepared,
-            prepared.slots[slot.slot],
+            [prepared.slots[number] for number in unit.slots],
             folders=self.settings.folders,
             sandbox=self.sandbox,
             seed=self.settings.choice.seed,
+            mode=self.settings.evidence,
         )
-        return {"status": "ok" if made.tasks else "rejected", "made": to_row(made)}
+        status = "ok" if any(it.tasks for it in made) else "rejected"
+        return {"status": status, "made": [to_row(it) for it in made]}
 
     def _restore(self, prepared: Prepared) -> None:
         """Fetch a Snapshot again that another run in this folder has removed."""
@@ -171,11 +174,11 @@ class Factory:
         if isinstance(fetched, Reject):  # it was fetched before: the machine has changed
             raise InstallError(f"{fetched.reason}: {fetched.detail}")
 
-    def read_made(self, key: str) -> Made:
-        """Return what a `make` record holds."""
-        record = self.done.get(key)
-        assert record is not None, key
-        return from_row(Made, _part(record, "made"))
+    def read_made(self, unit: Envelope) -> dict[int, Made]:
+        """Return what each slot of a unit came to, by its number."""
+        record = self.done.get(unit.key)
+        assert record is not None, unit.key
+        return dict(zip(unit.slots, _made(record), strict=True))
 
     def _settle(self, blank: Envelope, work: Callable[[], dict[str, object]]) -> Envelope:
         """Look the unit up, else do it and keep its record; a broken machine is an `error`."""
@@ -191,7 +194,7 @@ class Factory:
 
     def _has_files(self, record: Mapping[str, object]) -> bool:
         """Tell whether no other run in this folder has removed what the record's tasks need."""
-        tasks = from_row(Made, _part(record, "made")).tasks if "made" in record else ()
+        tasks = [task for made in _made(record) for task in made.tasks]
         folders = self.settings.folders
         transcripts = [folders.run / "transcripts" / f"{task.id}.jsonl" for task in tasks]
         archives = [folders.archive(task.snapshot) for task in tasks]
@@ -216,6 +219,13 @@ def _try_again(work: Callable[[], dict[str, object]]) -> dict[str, object]:
         except BROKEN_MACHINE:
             time.sleep(PAUSE_S * attempt)
     return work()
+
+
+def _made(record: Mapping[str, object]) -> tuple[Made, ...]:
+    """Return what the slots of a unit came to; nothing of another record."""
+    rows = record.get("made", [])
+    assert isinstance(rows, list), rows
+    return tuple(from_row(Made, row) for row in rows)
 
 
 def _part(record: Mapping[str, object], name: str) -> Mapping[str, object]:

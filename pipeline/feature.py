@@ -1,18 +1,21 @@
 """Find the Features of a tree: what can go together, and the tests that need it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from os.path import commonpath
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from pipeline.language.python.arms import Arm
 from pipeline.language.python.closure import Gone
 from pipeline.language.python.layout import module_name
+from pipeline.language.python.option_code import read_code
+from pipeline.language.python.option_plan import Tree
 from pipeline.language.python.references import ReferenceIndex, index_tree
-from pipeline.language.python.seams import close_deletion, cut_files, going
+from pipeline.language.python.seams import Besides, close_deletion, cut_files, going
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.usage import uses_of
 from pipeline.language.python.users import Judge
+from pipeline.options import find_option_features
 from pipeline.reach import Bits, Reach
 from pipeline.seeds import MAX_SET, Seed, propose, title_of
 from pipeline.task.record import Baseline, Feature, FeatureKind, Reject
@@ -69,7 +72,31 @@ def find_features(
         else:
             grown = frozenset((it.path, it.qualname) for it in result.symbols)
             features.setdefault(grown, result)
-    return Found(features=tuple(features.values()), left_out=tuple(left_out.values()))
+    options, refused = _find_options(sources, finder, trace=trace)
+    left_out.update(refused)
+    return Found(
+        features=(*features.values(), *options.values()), left_out=tuple(left_out.values())
+    )
+
+
+def _find_options(
+    sources: Mapping[str, str], finder: "_Finder", *, trace: Trace
+) -> tuple[dict[str, Feature], dict[str, LeftOut]]:
+    """Return the options of a tree that can go, and those that cannot, by title."""
+    tree = Tree(
+        sources=sources,
+        index=finder.index,
+        code=read_code(sources),
+        is_package_file=finder.package.__contains__,
+    )
+    features, left_out = {}, {}
+    found = find_option_features(tree, reach=finder.reach, trace=trace, max_share=MAX_REACHED_SHARE)
+    for title, result in found:
+        if isinstance(result, Reject):
+            left_out[title] = LeftOut(subject=title, reject=result)
+        else:
+            features[title] = replace(result, group=name_group(result.tests))
+    return features, left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +115,7 @@ class _Finder:
             seed.definitions,
             self.index,
             is_package_file=self.package.__contains__,
-            constants=seed.constants,
+            besides=Besides(constants=seed.constants),
             judge=self._judge_of(seed),
         )
         if isinstance(gone, str):
@@ -112,7 +139,13 @@ class _Finder:
             is_user=self._is_user,
             is_test=self.reach.has_tests,
             fits=fits,
+            is_free=self._is_free,
         )
+
+    def _is_free(self, arm: Arm, owner: Definition, gone: Gone) -> bool:
+        tests = self.reach.union_of(gone.definitions)
+        inside = self.reach.bits_at(owner.symbol.path, arm.body.first_line, arm.body.last_line)
+        return bool(inside) and not inside & ~tests and bool(self.reach.bits_of(owner) & ~tests)
 
     def _is_user(self, used: Definition, user: Definition) -> bool:
         """Tell a method's callers from those of namesakes: a test of a caller enters both."""
@@ -120,7 +153,7 @@ class _Finder:
         return not is_method or bool(self.reach.bits_of(used) & self.reach.bits_of(user))
 
     def _refuse(self, gone: Gone, definitions: Sequence[Definition], tests: Bits) -> Reject | None:
-        num_lines = sum(it.num_body_lines for it in definitions)
+        num_lines = _num_lines(gone, definitions)
         if num_lines < MIN_BODY_LINES:
             return _reject("too_small", f"{num_lines} lines of code")
         if num_lines > MAX_LINES or len(definitions) > MAX_WHOLE_SET:
@@ -147,37 +180,26 @@ class _Finder:
         bits = [self.reach.bits_of(it) for it in definitions]
         paths = {it.symbol.path for it in definitions}
         num_entered = sum(1 for it in bits if it)
-        kind = self._kind_of(gone, definitions)
+        removed = self._removed(gone) if self._is_all_of(paths, definitions) else set()
+        packages = _packages_of(removed)
         return Feature(
-            title=self._title_of(main, kind),
-            kind=kind,
+            title=self._title_of(main, removed, packages),
+            kind=_kind_of(definitions, removed=removed, packages=packages),
             symbols=tuple(it.symbol for it in main),
             constants=tuple(f"{path}:{name}" for path, name in gone.constants),
+            arms=tuple(
+                f"{path}:{arm.span.first_line}-{arm.span.last_line}"
+                for path, arm in sorted(gone.arms, key=lambda it: (it[0], it[1].span.first_line))
+            ),
             tests=ids,
             group=name_group(ids),
-            num_lines=sum(it.num_body_lines for it in definitions),
+            num_lines=_num_lines(gone, definitions),
             num_modules=len(paths),
             exclusivity=round(num_entered / max(self.reach.num_entered(tests), 1), 3),
             cohesion=round(
                 sum(it.bit_count() for it in bits) / (max(num_entered, 1) * len(ids)), 3
             ),
         )
-
-    def _kind_of(self, gone: Gone, definitions: Sequence[Definition]) -> FeatureKind:
-        paths = {it.symbol.path for it in definitions}
-        removed = self._removed(gone) if self._is_all_of(paths, definitions) else set()
-        if any(PurePosixPath(it).name == "__init__.py" for it in removed):
-            return "subpackage"
-        if len(paths) > 1:
-            return "cross-cutting"
-        if removed:
-            return "module"
-        kinds = {it.symbol.kind for it in definitions}
-        if len(definitions) > 1:
-            return "method group" if kinds == {"method"} else "function group"
-        (only,) = definitions
-        is_command = any(it.rpartition(".")[2] in COMMANDS for it in only.decorators)
-        return "command" if is_command else only.symbol.kind
 
     def _is_all_of(self, paths: set[str], definitions: Sequence[Definition]) -> bool:
         """Tell whether nothing else is defined in some files."""
@@ -194,22 +216,54 @@ class _Finder:
         files = cut_files(gone, self.sources, self.index, is_package_file=self.package.__contains__)
         return {it.path for it in files if it.is_removed and it.path in self.package}
 
-    def _title_of(self, definitions: Sequence[Definition], kind: FeatureKind) -> str:
+    def _title_of(
+        self, definitions: Sequence[Definition], removed: set[str], packages: Sequence[str]
+    ) -> str:
         main = [it for it in definitions if it.is_public] or list(definitions)
-        first = title_of(main[0], self.index)
-        if kind == "module":
-            return first.removesuffix(f".{main[0].symbol.qualname}")
-        if kind == "subpackage":
-            folder = commonpath([PurePosixPath(it.symbol.path).parent for it in definitions])
-            return module_name(self.index.layout, f"{folder}/__init__.py")
-        others = len(main) - 1
-        if not others:
-            return first
-        return (
-            f"{first} and {title_of(main[1], self.index)}"
-            if others == 1
-            else (f"{first} and {others} more")
-        )
+        if packages or (removed and len({it.symbol.path for it in definitions}) == 1):
+            paths = packages or [main[0].symbol.path]
+            return _counted([module_name(self.index.layout, it) for it in paths])
+        return _counted([title_of(it, self.index) for it in main])
+
+
+def _packages_of(removed: set[str]) -> list[str]:
+    """Return the `__init__.py` of the packages that go whole, without those inside others."""
+    inits = sorted(it for it in removed if PurePosixPath(it).name == "__init__.py")
+    folders = {PurePosixPath(it).parent for it in inits}
+    return [it for it in inits if folders.isdisjoint(PurePosixPath(it).parent.parents)]
+
+
+def _kind_of(
+    definitions: Sequence[Definition], *, removed: set[str], packages: Sequence[str]
+) -> FeatureKind:
+    """Return the kind of what goes, with the files that go whole and the packages among them."""
+    if packages:
+        return "subpackage"
+    if len({it.symbol.path for it in definitions}) > 1:
+        return "cross-cutting"
+    if removed:
+        return "module"
+    kinds = {it.symbol.kind for it in definitions}
+    if len(definitions) > 1:
+        return "method group" if kinds == {"method"} else "function group"
+    (only,) = definitions
+    is_command = any(it.rpartition(".")[2] in COMMANDS for it in only.decorators)
+    return "command" if is_command else only.symbol.kind
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Return one name, two, or the first and the number of the others."""
+    first, *others = names
+    if not others:
+        return first
+    return f"{first} and {others[0] if len(others) == 1 else f'{len(others)} more'}"
+
+
+def _num_lines(gone: Gone, definitions: Sequence[Definition]) -> int:
+    """Count the lines of code that go."""
+    spans = (arm.span for _, arm in gone.arms)
+    from_others = sum(it.last_line - it.first_line + 1 for it in spans)
+    return sum(it.num_body_lines for it in definitions) + from_others
 
 
 def _reject(reason: str, detail: str) -> Reject:

@@ -64,12 +64,14 @@ def _results(repo: Repo, factory: Factory) -> Iterator[Task | LeftOut]:
         yield LeftOut(subject=repo.name, reject=prepared)
         return
     yield from prepared.left_out
-    envelope = Envelope(stage="prepare", repo=repo.name, slot=-1, status="ok", key=key)
-    for slot in factory.slots(envelope):
-        _require(factory, slot.key, f"slot {slot.slot} of {repo.name} is not done")
-        made = factory.read_made(slot.key)
-        yield from made.tasks
-        yield from made.left_out
+    envelope = Envelope(stage="prepare", repo=repo.name, status="ok", key=key)
+    units = list(factory.units(envelope))
+    for unit in units:
+        _require(factory, unit.key, f"slot {unit.slots[0]} of {repo.name} is not done")
+    made = {number: it for unit in units for number, it in factory.read_made(unit).items()}
+    for _, it in sorted(made.items()):
+        yield from it.tasks
+        yield from it.left_out
 
 
 def _require(factory: Factory, key: str, what: str) -> None:
@@ -118,5 +120,6 @@ def _config(repos: Sequence[Repo], factory: Factory) -> dict[str, object]:
     return {
         "repos": [repo.name for repo in repos],
         **asdict(settings.choice),
+        "evidence": settings.evidence,
         "agent": settings.agent,
     }

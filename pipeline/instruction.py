@@ -9,6 +9,7 @@ import jinja2
 
 from pipeline.feature import name_group
 from pipeline.language.python.describe import Description, Signature
+from pipeline.language.python.docstrings import prose_of
 from pipeline.task.record import Evidence, Feature, Grading, Instruction, Reject, Symbol, SymbolKind
 
 TEMPLATES = Path(__file__).parent.parent / "task_templates"
@@ -49,6 +50,8 @@ class Facts:
     lost_imports: tuple[str, ...]
     # First line of each target's exception on the ablated tree, most frequent first.
     symptoms: tuple[str, ...]
+    # What the docstrings said of the option, when the Feature is one.
+    option_docs: tuple[str, ...] = ()
 
 
 def write_instructions(facts: Facts) -> tuple[Instruction, ...] | Reject:
@@ -89,6 +92,8 @@ def _render(style: str, facts: Facts) -> str:
             repo=facts.repo,
             kind=feature.kind,
             title=feature.title,
+            option=feature.option,
+            option_docs=[prose for it in facts.option_docs if (prose := prose_of(it))],
             parts=[_render_part(it) for it in facts.parts],
             removed_files=facts.removed_files,
             lost_imports=facts.lost_imports,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pipeline.task.grade import outcomes_of
 from pipeline.task.patch import is_protected
@@ -48,13 +49,14 @@ class Case:
 
 
 def refuse_survivors(tests: Sequence[str], outcomes: Outcomes) -> Reject | None:
-    """Refuse a prediction that is not borne out: none breaks, or more than half do not.
+    """Refuse a prediction that is not borne out: none breaks.
 
-    A test that is skipped without the Feature can be held to nothing.
+    A test that enters the Feature and breaks not without it is none of its tests. One that is
+    skipped without it can be held to nothing.
     """
     survivors = [key for key in tests if outcomes[key] not in BROKEN]
     odd = [key for key in survivors if outcomes[key] != "passed"]
-    if not odd and len(survivors) <= len(tests) / 2:
+    if not odd and len(survivors) < len(tests):
         return None
     first = (odd or survivors)[0]
     detail = f"{len(survivors)} of {len(tests)} targets do not break: {first}: {outcomes[first]}"
@@ -181,8 +183,10 @@ def judge_places(targets: tuple[FailToPass, ...]) -> Reject | None:
 
 
 def _is_function(key: str) -> bool:
-    """Tell the id of a test function from that of a doctest."""
-    return all(name.isidentifier() for name in function_of(key).split("::")[1:])
+    """Tell the id of a test function from that of a doctest, which names its module."""
+    path, *names = function_of(key).split("::")
+    module = PurePosixPath(path.removesuffix("/__init__.py")).stem
+    return names != [module] and all(map(str.isidentifier, names))
 
 
 def count_run(tree: TreeName, outcomes: Outcomes) -> TestRun:

@@ -1,8 +1,9 @@
 """Validate several Deletions in one run of the whole suite, each confirmed by itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from pipeline.observe import (
     NAMING,
@@ -28,6 +29,14 @@ from pipeline.validate import (
     validate,
 )
 
+# `individual`: each Deletion has the suite to itself. `pooled`: several share one run of it.
+EvidenceMode = Literal["individual", "pooled"]
+
+# Deletions that share a run. Twice as many save only another tenth of the runs: tests overlap.
+POOL_SIZE = 4
+
+Item = TypeVar("Item")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -38,19 +47,57 @@ class Candidate:
     gone: frozenset[str]
 
 
+def judge(
+    candidates: Sequence[Candidate], *, mode: EvidenceMode, baseline: Baseline, desk: Desk
+) -> tuple[Evidence | Reject, ...]:
+    """Return the Evidence of each candidate, or why there is none.
+
+    Raises:
+        SandboxStoppedError, SandboxBrokenError: nothing was learnt.
+    """
+    if mode == "individual":
+        return tuple(_validate(it, baseline=baseline, desk=desk) for it in candidates)
+    results: dict[Candidate, Evidence | Reject] = {}
+    for pool in make_pools(candidates, read_tree(desk.tree), size=POOL_SIZE):
+        found = validate_pooled(pool, baseline=baseline, desk=desk)
+        results |= dict(zip(pool, found, strict=True))
+    return tuple(results[it] for it in candidates)
+
+
+def _validate(candidate: Candidate, *, baseline: Baseline, desk: Desk) -> Evidence | Reject:
+    return validate(
+        candidate.feature,
+        candidate.deletion,
+        baseline=baseline,
+        desk=desk,
+        gone=candidate.gone,
+    )
+
+
 def make_pools(
     candidates: Iterable[Candidate], snapshot: Mapping[str, bytes], *, size: int
 ) -> tuple[tuple[Candidate, ...], ...]:
     """Put each candidate into the first pool that has room for it and that it can join."""
-    pools: list[list[Candidate]] = []
-    for candidate in candidates:
-        roomy = (it for it in pools if len(it) < size)
-        pool = next((it for it in roomy if merge([*it, candidate], snapshot) is not None), None)
-        if pool is None:
-            pools.append([candidate])
+
+    def can_join(pool: Sequence[Candidate], candidate: Candidate) -> bool:
+        return merge([*pool, candidate], snapshot) is not None
+
+    return first_fit(candidates, can_join, size=size)
+
+
+def first_fit(
+    items: Iterable[Item], can_join: Callable[[Sequence[Item], Item], bool], *, size: int
+) -> tuple[tuple[Item, ...], ...]:
+    """Put each item into the first group that has room for it and that it can join."""
+    groups: list[list[Item]] = []
+    for item in items:
+        roomy = (it for it in groups if len(it) < size)
+        group = next((it for it in roomy if can_join(it, item)), None)
+        if group is None:
+            groups.append([item])
         else:
-            pool.append(candidate)
-    return tuple(map(tuple, pools))
+            group.append(item)
+    return tuple(map(tuple, groups))
 
 
 def merge(
@@ -84,6 +131,17 @@ def validate_pooled(
     if merge(candidates, read_tree(desk.tree)) is None:
         titles = ", ".join(it.feature.title for it in candidates)
         raise ValueError(f"{titles}: expected Deletions that can be merged")
+    results = _judge_pool(candidates, baseline=baseline, desk=desk) if len(candidates) > 1 else {}
+    return tuple(
+        results[number] if number in results else _validate(it, baseline=baseline, desk=desk)
+        for number, it in enumerate(candidates)
+    )
+
+
+def _judge_pool(
+    candidates: Sequence[Candidate], *, baseline: Baseline, desk: Desk
+) -> dict[int, Evidence | Reject]:
+    """Judge by their numbers those that can be told apart."""
     results: dict[int, Evidence | Reject] = {}
     with ExitStack() as stack:
         members: dict[int, _Member] = {}
@@ -96,12 +154,7 @@ def validate_pooled(
                 members[number] = entered
         if len(members) > 1:
             results |= _judge_together(members, desk=desk)
-    for number, it in enumerate(candidates):
-        if number not in results:
-            results[number] = validate(
-                it.feature, it.deletion, baseline=baseline, desk=desk, gone=it.gone
-            )
-    return tuple(results[number] for number in range(len(candidates)))
+    return results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Turn a Repo into candidate features: fetch, environment, baseline, trace, features."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import Choice, choose, deal_slots
 from pipeline.task.record import Baseline, Environment, Feature, Reject, Repo, Snapshot
 from pipeline.task.tree import read_tree
+from pipeline.task.trial import can_withhold
 from pipeline.trace import Trace, trace_path, trace_suite
 
 
@@ -90,11 +92,27 @@ def choose_features(
     choice: Choice,
 ) -> Found:
     """Find the candidates of a tree, in the order in which they are tried."""
+    snapshot = read_tree(tree)
     found = find_features(
-        decode_sources(read_tree(tree)),
+        decode_sources(snapshot),
         trace=trace,
         baseline=baseline,
         import_roots=environment.import_roots,
     )
-    chosen = choose(found.features, choice, repo=repo.name)
-    return Found(features=chosen.features, left_out=found.left_out + chosen.left_out)
+    solid = drop_bare(found.features, snapshot)
+    chosen = choose(solid.features, choice, repo=repo.name)
+    return Found(
+        features=chosen.features, left_out=found.left_out + solid.left_out + chosen.left_out
+    )
+
+
+def drop_bare(features: Sequence[Feature], snapshot: Mapping[str, bytes]) -> Found:
+    """Keep the candidates of whose tests a part can be kept from a solver."""
+    kept = tuple(it for it in features if can_withhold(it.tests, snapshot))
+    detail = "its tests can be neither hidden nor shortened: a table of what they ask solves it"
+    reject = Reject(stage="feature", reason="nothing_to_hide", detail=detail)
+    bare = set(features).difference(kept)
+    return Found(
+        features=kept,
+        left_out=tuple(LeftOut(subject=it.title, reject=reject) for it in features if it in bare),
+    )

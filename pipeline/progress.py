@@ -1,6 +1,6 @@
 """Show how far a run is, read from its done-records alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -18,22 +18,28 @@ class Tally:
     factory: Factory
     # Names of the Repos that are prepared or rejected.
     settled: set[str] = field(default_factory=set)
+    # Units of prepared Repos that are not done.
     waiting: list[Envelope] = field(default_factory=list)
     num_slots: int = 0
     num_tasks: int = 0
     # Told of each Repo, the number of its slots, and of its Reject if it is one.
     on_repo: Callable[[Repo, int, Reject | None], None] | None = None
 
+    @property
+    def num_filled(self) -> int:
+        """Slots that are done, with a Task or without."""
+        return self.num_slots - _num_slots(self.waiting)
+
     def update(self) -> None:
         """Read the records that have come since the last call."""
         for repo in self.repos:
             if repo.name not in self.settled:
                 self._settle(repo)
-        for slot in list(self.waiting):
-            record = self.factory.done.get(slot.key)
-            if record is not None:
-                self.waiting.remove(slot)
-                self.num_tasks += record["status"] == "ok"
+        for unit in list(self.waiting):
+            if self.factory.done.get(unit.key) is not None:
+                self.waiting.remove(unit)
+                made = self.factory.read_made(unit).values()
+                self.num_tasks += sum(len(it.tasks) for it in made)
 
     def _settle(self, repo: Repo) -> None:
         key = self.factory.prepare_key(repo)
@@ -42,14 +48,19 @@ class Tally:
             return
         self.settled.add(repo.name)
         result = self.factory.read_prepared(key)
-        slots: list[Envelope] = []
+        units: list[Envelope] = []
         if not isinstance(result, Reject):
-            envelope = Envelope(stage="prepare", repo=repo.name, slot=-1, status="ok", key=key)
-            slots = list(self.factory.slots(envelope))
-        self.waiting += slots
-        self.num_slots += len(slots)
+            envelope = Envelope(stage="prepare", repo=repo.name, status="ok", key=key)
+            units = list(self.factory.units(envelope))
+        self.waiting += units
+        num_slots = _num_slots(units)
+        self.num_slots += num_slots
         if self.on_repo is not None:
-            self.on_repo(repo, len(slots), result if isinstance(result, Reject) else None)
+            self.on_repo(repo, num_slots, result if isinstance(result, Reject) else None)
+
+
+def _num_slots(units: Iterable[Envelope]) -> int:
+    return sum(len(it.slots) for it in units)
 
 
 def make_bars(console: Console) -> Progress:

@@ -17,13 +17,13 @@ class Reach:
 
     def __init__(self, trace: Trace, *, order: Sequence[str]) -> None:
         self.order = tuple(order)
-        place = {key: number for number, key in enumerate(self.order)}
-        self._entered = {
-            name: sum(1 << place[key] for key in keys) for name, keys in trace.tests.items()
-        }
+        self._place = {key: number for number, key in enumerate(self.order)}
+        self._entered = {name: self.bits_named(keys) for name, keys in trace.tests.items()}
         self._early = trace.early
+        self._lines = trace.lines
         self._names = {path: sorted(names) for path, names in trace.names.items()}
         self._bits: dict[tuple[str, str], Bits] = {}
+        self._at: dict[tuple[str, int, int], Bits] = {}
         # The tests in each file, class and function, by id without the rest.
         self._inside_of: dict[str, Bits] = {}
         for number, key in enumerate(self.order):
@@ -45,6 +45,15 @@ class Reach:
                 self._bits[key] |= self._entered.get(name, 0)
         return self._bits[key]
 
+    def bits_at(self, path: str, first: int, last: int) -> Bits:
+        """Return the tests that run any line from `first` to `last`; all, when nobody knows."""
+        key = (path, first, last)
+        if key not in self._at:
+            is_known = any(it.path == path for it in self._lines.trace.modules)
+            ids = self._lines.tests_at(*key) if is_known else self.order
+            self._at[key] = self.bits_named(ids)
+        return self._at[key]
+
     def has_tests(self, definition: Definition) -> bool:
         """Tell whether tests stand in a definition."""
         return _id_of(definition) in self._inside_of
@@ -59,6 +68,10 @@ class Reach:
     def is_early(self, definition: Definition) -> bool:
         """Tell whether something of a definition runs at import or collection."""
         return any(name in self._early for name in self._inside(definition))
+
+    def bits_named(self, keys: Iterable[str]) -> Bits:
+        """Return some tests of the Baseline, given by id."""
+        return sum(1 << self._place[key] for key in set(keys))
 
     def share(self, bits: Bits) -> float:
         """Return how much of the Baseline some tests are."""

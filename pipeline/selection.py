@@ -66,7 +66,9 @@ def _refuse(feature: Feature, choice: Choice) -> Reject | None:
 
 def order_features(features: Sequence[Feature], *, repo: str, seed: int) -> tuple[Feature, ...]:
     """Shuffle by the seed and each feature's own names; kinds take turns, and sizes in a kind."""
-    shuffled = sorted(features, key=lambda it: content_id(seed, repo, it.symbols, it.constants))
+    shuffled = sorted(
+        features, key=lambda it: content_id(seed, repo, it.symbols, it.constants, it.option)
+    )
     kinds: dict[FeatureKind, dict[Size, list[Feature]]] = {}
     for feature in shuffled:
         kinds.setdefault(feature.kind, {}).setdefault(size_of(feature), []).append(feature)
@@ -94,6 +96,9 @@ def drop_overlaps(features: Sequence[Feature]) -> Found:
 
 
 def _lines_of(feature: Feature) -> frozenset[Line]:
+    """Return the lines of a feature; an option shares none with what takes it."""
+    if feature.option:
+        return frozenset((f"{it.path}:{feature.option}", it.first_line) for it in feature.symbols)
     return frozenset(
         (it.path, line) for it in feature.symbols for line in range(it.first_line, it.last_line + 1)
     )

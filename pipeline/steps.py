@@ -24,7 +24,7 @@ def generate(repos: Iterable[Repo], *, factory: Factory, jobs: int) -> Iterator[
     """Run every stage over the Repos with a plain loop: the twin of the Beam pipeline."""
     prepared = list(prepare(repos, factory=factory, jobs=jobs))
     yield from prepared
-    yield from make(slots(prepared, factory=factory), factory=factory, jobs=jobs)
+    yield from make(units(prepared, factory=factory), factory=factory, jobs=jobs)
 
 
 def prepare(repos: Iterable[Repo], *, factory: Factory, jobs: int) -> Iterator[Envelope]:
@@ -32,15 +32,15 @@ def prepare(repos: Iterable[Repo], *, factory: Factory, jobs: int) -> Iterator[E
     return in_window(factory.prepare, repos, width=jobs)
 
 
-def slots(prepared: Iterable[Envelope], *, factory: Factory) -> Iterator[Envelope]:
-    """Give each prepared Repo's candidates to slots; a slot makes one task at most."""
+def units(prepared: Iterable[Envelope], *, factory: Factory) -> Iterator[Envelope]:
+    """Deal each prepared Repo's slots to units of work; a slot makes one task at most."""
     for envelope in prepared:
-        yield from factory.slots(envelope)
+        yield from factory.units(envelope)
 
 
-def make(slots: Iterable[Envelope], *, factory: Factory, jobs: int) -> Iterator[Envelope]:
+def make(units: Iterable[Envelope], *, factory: Factory, jobs: int) -> Iterator[Envelope]:
     """Delete, validate and describe the candidates of each slot until one is a Task."""
-    return in_window(factory.make, slots, width=jobs)
+    return in_window(factory.make, units, width=jobs)
 
 
 def in_window(work: Callable[[In], Out], items: Iterable[In], *, width: int) -> Iterator[Out]:

@@ -34,26 +34,26 @@ class Prepare(beam.PTransform[PCollection[dict[str, object]], PCollection[str]])
 
 
 class Make(beam.PTransform[PCollection[str], PCollection[str]]):
-    """Turn each slot of each prepared Repo into a Task at most: `steps.slots`, `steps.make`."""
+    """Turn each slot of each prepared Repo into a Task at most: `steps.units`, `steps.make`."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
 
     def expand(self, prepared: PCollection[str]) -> PCollection[str]:
-        """Deal the slots, spread them over the workers, and work each."""
+        """Deal the slots to units, spread those over the workers, and work each."""
         return (
             prepared
-            | "DealSlots" >> beam.FlatMap(deal_slots, settings=self.settings)
-            | "SpreadSlots" >> beam.Reshuffle()
+            | "DealUnits" >> beam.FlatMap(deal_units, settings=self.settings)
+            | "SpreadUnits" >> beam.Reshuffle()
             | "MakeTask" >> beam.ParDo(MakeTask(self.settings))
         )
 
 
-def deal_slots(text: str, settings: Settings) -> Iterator[str]:
-    """Yield the slots of a prepared Repo."""
-    for slot in shared_factory(settings).slots(Envelope.from_json(text)):
-        yield slot.to_json()
+def deal_units(text: str, settings: Settings) -> Iterator[str]:
+    """Yield the units of a prepared Repo."""
+    for unit in shared_factory(settings).units(Envelope.from_json(text)):
+        yield unit.to_json()
 
 
 class InWindow(beam.DoFn):
@@ -110,16 +110,16 @@ class PrepareRepo(InWindow):
 
 
 class MakeTask(InWindow):
-    """Work on slots."""
+    """Work on units of slots."""
 
     def work(self, element: object) -> Envelope:
-        """Make one slot's Task."""
+        """Make the Tasks of a unit's slots."""
         assert isinstance(element, str)
         return shared_factory(self.settings).make(Envelope.from_json(element))
 
 
 def build(root: beam.Pipeline, repos: Iterable[Repo], settings: Settings) -> PCollection[str]:
-    """Put the whole graph onto a pipeline; return the Envelopes of the slots."""
+    """Put the whole graph onto a pipeline; return the Envelopes of the units."""
     return (
         root
         | "Repos" >> beam.Create([to_row(repo) for repo in repos])

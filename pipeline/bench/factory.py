@@ -1,4 +1,4 @@
-"""Bench `factory`: what a validated task costs, next to the plain way and to the suite itself."""
+"""Bench `factory`: what a validated task costs, next to the plain way, the suite and a peer."""
 
 import statistics
 from collections import Counter
@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.bench.command import REPOS, CommandFailedError
+from pipeline.bench.peer import Peer, PeerRun
 from pipeline.bench.production import Metered, Works
 from pipeline.bench.report import Claim, Report, at_least, at_most
-from pipeline.deletion import delete_feature, gone_names
-from pipeline.library import open_library, plan_feature
+from pipeline.make import draft_task
 from pipeline.manifest import load_manifest
-from pipeline.pool import Candidate, make_pools, validate_pooled
+from pipeline.pool import POOL_SIZE, Candidate, make_pools, validate_pooled
 from pipeline.task.grade import Desk
 from pipeline.task.record import Evidence, Feature, Reject, Repo, Task
 from pipeline.task.tree import read_tree
@@ -28,7 +28,10 @@ NUM_CANDIDATES, QUICK_CANDIDATES = 8, 2
 # Libraries for the comparison of pooled with individual evidence, and candidates of each.
 POOLED = ("toolz", "boltons", "more-itertools", "jinja2", "werkzeug", "tomlkit", "flask", "click")
 NUM_POOLED, QUICK_POOLED = 36, 4
-POOL_SIZE = 4
+PEER_COLUMNS = (
+    "SWE-smith candidates", "its tests", "its tasks", "its failed runs", "it generates, s",
+    "it validates, s", "its CPU a task", "its tasks an hour", "times it",
+)  # fmt: skip
 # CPU seconds of a suite that is called long.
 LONG_S = 10.0
 
@@ -42,6 +45,8 @@ class Measured:
     suite_cpu_s: float
     fast: Metered[Task | Reject]
     plain: Metered[Task | Reject]
+    # As many candidates of SWE-smith's; None where it is not at hand.
+    peer: PeerRun | None
 
     @property
     def speedup(self) -> float:
@@ -78,19 +83,28 @@ class Compared:
         return zip(self.individual.results, self.pooled_results, strict=True)
 
 
-def measure(folder: Path, *, quick: bool) -> Report:
+def measure(folder: Path, *, quick: bool, peer: Path | None = None) -> Report:
     """Make tasks of the same candidates in both ways, then judge more of them in pools.
 
+    Args:
+        folder: for all that is made.
+        quick: take one library and few candidates.
+        peer: folder with SWE-smith, which then makes and validates as many of its own.
+
     Raises:
-        CommandFailedError: a library gives no candidates.
+        CommandFailedError: a library gives no candidates, or the peer does not work.
+        SandboxUnavailableError: there is a peer, and no engine for it.
     """
+    rival = None if peer is None else Peer(peer)
     manifest = QUICK_MANIFEST if quick else MANIFEST
     repos = {repo.name: repo for repo in load_manifest(manifest)}
     names = tuple(repos) if quick else LIBRARIES
     pooled = tuple(repos) if quick else POOLED
     num, num_pooled = (QUICK_CANDIDATES, QUICK_POOLED) if quick else (NUM_CANDIDATES, NUM_POOLED)
     works = {name: _open(repos[name], folder) for name in dict.fromkeys((*names, *pooled))}
-    measured = [_measure(name, works[name], num=num) for name in names]
+    measured = [
+        _measure(name, works[name], num=num, peer=rival, folder=folder / "peer") for name in names
+    ]
     compared = [_compare(name, works[name], num=num_pooled) for name in pooled]
     return _report(measured, compared)
 
@@ -99,7 +113,7 @@ def _open(repo: Repo, folder: Path) -> Works:
     return Works(repo, folder=folder / repo.name)
 
 
-def _measure(name: str, works: Works, *, num: int) -> Measured:
+def _measure(name: str, works: Works, *, num: int, peer: Peer | None, folder: Path) -> Measured:
     features = works.candidates()[:num]
     if not features:
         raise CommandFailedError(f"{name}: no candidates, expected some")
@@ -108,6 +122,7 @@ def _measure(name: str, works: Works, *, num: int) -> Measured:
         suite_cpu_s=works.suite_cpu_s(),
         fast=works.produce(features, method="fast"),
         plain=works.produce(features, method="plain"),
+        peer=None if peer is None else peer.run(works, name=name, num=num, folder=folder / name),
     )
 
 
@@ -127,7 +142,7 @@ def _compare(name: str, works: Works, *, num: int) -> Compared:
     pools = make_pools(candidates, read_tree(works.tree()), size=POOL_SIZE)
     pooled = works.meter(judge_pool, pools)
     found = {
-        it.feature.title: result
+        it: result
         for pool, results in zip(pools, pooled.results, strict=True)
         for it, result in zip(pool, results, strict=True)
     }
@@ -135,19 +150,13 @@ def _compare(name: str, works: Works, *, num: int) -> Compared:
         library=name,
         individual=individual,
         pooled=pooled,
-        pooled_results=tuple(found[it.feature.title] for it in candidates),
+        pooled_results=tuple(found[it] for it in candidates),
     )
 
 
 def _delete(works: Works, feature: Feature, desk: Desk) -> Candidate | None:
-    library = open_library(desk.tree, works.prepared.environment.import_roots)
-    plan = plan_feature(feature, library)
-    if isinstance(plan, Reject):
-        return None
-    deleted = delete_feature(feature, plan, baseline=works.prepared.baseline, desk=desk)
-    if isinstance(deleted, Reject):
-        return None
-    return Candidate(feature=feature, deletion=deleted.deletion, gone=gone_names(plan))
+    draft = draft_task(feature, prepared=works.prepared, desk=desk)
+    return None if isinstance(draft, Reject) else draft.candidate
 
 
 def _verdict(result: Evidence | Reject) -> Evidence | str:
@@ -163,13 +172,18 @@ def _per_hour(made: Metered[Task | Reject]) -> float:
     return 3600 * _num_tasks(made) / made.wall_s
 
 
+def _over_peer(made: Metered[Task | Reject], peer: PeerRun) -> float:
+    return _per_hour(made) / max(peer.tasks_per_hour, 1e-9)
+
+
 def _report(measured: Sequence[Measured], compared: Sequence[Compared]) -> Report:
     return Report(
         bench="factory",
-        claims=(*_claims(measured), *_pooled_claims(compared)),
+        claims=(*_claims(measured), *_peer_claims(measured), *_pooled_claims(compared)),
         columns=(
             "library", "suite CPU s", "candidates", "tasks", "plain tasks", "an hour",
             "plain an hour", "times", "CPU a task", "over suite", "mutants killed", "why not",
+            *(PEER_COLUMNS if any(it.peer for it in measured) else ()),
         ),
         rows=tuple(map(_row, measured)),
     )  # fmt: skip
@@ -189,6 +203,14 @@ def _claims(measured: Sequence[Measured]) -> Iterator[Claim]:
     long = [it.cpu_ratio for it in measured if it.suite_cpu_s > LONG_S]
     if long:
         yield at_most(f"the same, largest of suites over {LONG_S:g} s", max(long), 1.15)
+
+
+def _peer_claims(measured: Sequence[Measured]) -> Iterator[Claim]:
+    speedups = [_over_peer(it.fast, it.peer) for it in measured if it.peer is not None]
+    if speedups:
+        yield at_least(
+            "validated tasks an hour over SWE-smith's, median", statistics.median(speedups), 10
+        )
 
 
 def _pooled_claims(compared: Sequence[Compared]) -> Iterator[Claim]:
@@ -222,4 +244,19 @@ def _row(it: Measured) -> tuple[object, ...]:
         round(it.cpu_ratio, 2),
         f"{num_killed}/{num_mutants}",
         ", ".join(f"{count} {reason}" for reason, count in reasons.most_common()),
+        *(() if it.peer is None else _peer_cells(it.peer, it.fast)),
+    )
+
+
+def _peer_cells(peer: PeerRun, made: Metered[Task | Reject]) -> tuple[object, ...]:
+    return (
+        peer.num_candidates,
+        peer.num_tests,
+        peer.num_tasks,
+        peer.num_failed,
+        round(peer.generate_s, 1),
+        round(peer.wall_s, 1),
+        round(peer.cpu_s / max(peer.num_tasks, 1), 2),
+        round(peer.tasks_per_hour),
+        round(_over_peer(made, peer), 1),
     )

@@ -3,6 +3,7 @@
 import signal
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -45,6 +46,10 @@ def bench(
         Path | None,
         typer.Option(help="Empty folder for what the bench makes; else it is thrown away."),
     ] = None,
+    peer: Annotated[
+        Path | None,
+        typer.Option(help="Folder with SWE-smith and what it needs, for `factory` to measure."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure one capability and print its claims; exit 0 when it measured, whatever holds."""
@@ -52,7 +57,7 @@ def bench(
         signal.signal(number, signal.default_int_handler)
     try:
         with one_line_errors():
-            report = _measure(name, quick=quick, keep=keep)
+            report = _measure(name, quick=quick, keep=keep, peer=peer)
     except KeyboardInterrupt:
         end("stopped; nothing was measured", code=INTERRUPTED)
     if json:
@@ -66,16 +71,25 @@ def bench(
     OUT.print(table("", ("", "claim", "figure", "bar"), rows))
 
 
-def _measure(name: BenchName, *, quick: bool, keep: Path | None) -> Report:
+def _measure(name: BenchName, *, quick: bool, keep: Path | None, peer: Path | None) -> Report:
     if not REPOS.is_dir():
         end(f"{REPOS}: no such folder, expected a checkout of Regrow", code=BAD_INPUT)
     # What an earlier bench has done would be measured as done in no time.
     if keep is not None and keep.exists() and any(keep.iterdir()):
         end(f"{keep}: is not empty, expected a new folder", code=BAD_INPUT)
+    measure = BENCHES[name] if peer is None else _with_peer(name, peer)
     try:
         if keep is not None:
-            return BENCHES[name](keep.absolute(), quick=quick)
+            return measure(keep.absolute(), quick=quick)
         with tempfile.TemporaryDirectory(prefix="regrow-bench-") as folder:
-            return BENCHES[name](Path(folder), quick=quick)
+            return measure(Path(folder), quick=quick)
     except CommandFailedError as error:
         end(str(error), code=BROKEN_MACHINE)
+
+
+def _with_peer(name: BenchName, peer: Path) -> Callable[..., Report]:
+    if name != "factory":
+        end(f"--peer: bench {name} measures no peer, expected bench factory", code=BAD_INPUT)
+    if not peer.is_dir():
+        end(f"{peer}: no such folder, expected one with SWE-smith in it", code=BAD_INPUT)
+    return partial(factory.measure, peer=peer.absolute())

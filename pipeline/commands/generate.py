@@ -34,6 +34,7 @@ from pipeline.funnel import REPO_STAGES, count_funnel
 from pipeline.image_report import summary_line
 from pipeline.index import package_index
 from pipeline.manifest import load_manifest
+from pipeline.pool import EvidenceMode
 from pipeline.progress import Tally, make_bars
 from pipeline.sandbox.choose import SandboxName
 from pipeline.sandbox.protocol import SandboxStoppedError
@@ -49,32 +50,46 @@ Name = TypeVar("Name", bound=str)
 STOPPED = "stopped; what was done is kept, the same command goes on"
 
 
+Manifest = Annotated[
+    Path, typer.Argument(help="TOML file of Repos, such as repos/quickstart.toml.")
+]
+Out = Annotated[Path, typer.Option(help="Run folder; the same command resumes what is there.")]
+MaxTasks = Annotated[
+    int | None, typer.Option(min=1, help="Tasks wanted of each Repo; all by default.")
+]
+Kinds = Annotated[
+    str, typer.Option(help="Kinds of features wanted, comma-separated; all by default.")
+]
+Sizes = Annotated[str, typer.Option(help="Sizes wanted: small, medium, large, comma-separated.")]
+Seed = Annotated[int, typer.Option(help="Seed of the choice and order of features.")]
+Evidence = Annotated[
+    EvidenceMode,
+    typer.Option(help="Whether a deletion has a whole run of the suite to itself or shares it."),
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
+]
+BackEnd = Annotated[SandboxName, typer.Option(help="Back end that runs untrusted code.")]
+Agent = Annotated[AgentName, typer.Option(help="Who deletes the features.")]
+Runner = Annotated[
+    RunnerName, typer.Option(help="`laptop` is Beam in this process, `plain` a loop.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")]
+
+
 def generate(
-    manifest: Annotated[
-        Path, typer.Argument(help="TOML file of Repos, such as repos/quickstart.toml.")
-    ],
-    out: Annotated[Path, typer.Option(help="Run folder; the same command resumes what is there.")],
-    max_tasks: Annotated[
-        int | None, typer.Option(min=1, help="Tasks wanted of each Repo; all by default.")
-    ] = None,
-    kinds: Annotated[
-        str, typer.Option(help="Kinds of features wanted, comma-separated; all by default.")
-    ] = "",
-    size: Annotated[
-        str, typer.Option(help="Sizes wanted: small, medium, large, comma-separated.")
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the choice and order of features.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Sandboxes at work at once; the cores by default.")
-    ] = None,
-    sandbox: Annotated[
-        SandboxName, typer.Option(help="Back end that runs untrusted code.")
-    ] = "auto",
-    agent: Annotated[AgentName, typer.Option(help="Who deletes the features.")] = "scripted",
-    runner: Annotated[
-        RunnerName, typer.Option(help="`laptop` is Beam in this process, `plain` a loop.")
-    ] = "laptop",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    manifest: Manifest,
+    out: Out,
+    max_tasks: MaxTasks = None,
+    kinds: Kinds = "",
+    size: Sizes = "",
+    seed: Seed = 0,
+    evidence: Evidence = "individual",
+    jobs: Jobs = None,
+    sandbox: BackEnd = "auto",
+    agent: Agent = "scripted",
+    runner: Runner = "laptop",
+    json: Json = False,
 ) -> None:
     """Make tasks from the Repos of a manifest: Parquet shards of tasks and of rejects."""
     with one_line_errors():
@@ -92,17 +107,11 @@ def generate(
                 seed=seed,
             ),
             jobs=jobs or len(os.sched_getaffinity(0)),
+            evidence=evidence,
             sandbox=sandbox,
             agent=agent,
         )
-        with _claimed(settings):
-            factory = shared_factory(settings)
-            try:
-                run = _runner(runner)
-                _work(lambda: run(repos, settings), repos=repos, factory=factory)
-                outcome = _finalise(repos, factory)
-            finally:
-                factory.stop()
+        outcome = _run(repos, settings, runner=runner)
     _report(outcome, settings, as_json=json)
 
 
@@ -120,6 +129,18 @@ def _check_out(out: Path) -> None:
         end(f"{out}: is a file, expected a folder or nothing", code=BAD_INPUT)
     if (out / MANIFEST).exists():
         read_manifest(out)
+
+
+def _run(repos: Sequence[Repo], settings: Settings, *, runner: RunnerName) -> Outcome:
+    """Carry out every unit of work that is not done, and write what all of them came to."""
+    with _claimed(settings):
+        factory = shared_factory(settings)
+        try:
+            run = _runner(runner)
+            _work(lambda: run(repos, settings), repos=repos, factory=factory)
+            return _finalise(repos, factory)
+        finally:
+            factory.stop()
 
 
 @contextlib.contextmanager
@@ -191,9 +212,8 @@ def _draw(worker: threading.Thread, tally: Tally) -> None:
             alive = worker.is_alive()
             tally.update()
             bars.update(repos, completed=len(tally.settled))
-            done = tally.num_slots - len(tally.waiting)
-            note = f"{tally.num_tasks} valid" if done else ""
-            bars.update(slots, completed=done, total=tally.num_slots or None, note=note)
+            note = f"{tally.num_tasks} valid" if tally.num_filled else ""
+            bars.update(slots, completed=tally.num_filled, total=tally.num_slots or None, note=note)
             if not alive:
                 return
             worker.join(POLL_S)

@@ -13,6 +13,9 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
+# Trees of modules that are kept: the library's that is at work, and tests'.
+NUM_SHARED = 24
+
 # Python 3.11 counts the depth of all threads' parsing together and then raises a SystemError
 # (cpython gh-106905), and `catch_warnings` changes the filters of all threads.
 _TURN = Lock()
@@ -26,7 +29,7 @@ def parse(content: bytes | str) -> ast.Module | None:
         return None
 
 
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=NUM_SHARED)
 def parse_shared(content: bytes | str) -> ast.Module | None:
     """Return the tree of a module as `parse` does, from memory: it must not be changed.
 

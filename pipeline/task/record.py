@@ -17,6 +17,7 @@ FeatureKind = Literal[
     "method group",
     "class",
     "command",
+    "option",
     "module",
     "subpackage",
     "cross-cutting",
@@ -235,7 +236,8 @@ class Feature:
     title: str
     # One function, or all that a package is; `cross-cutting` stands in several modules.
     kind: FeatureKind
-    # The main ones first, then what goes with them; no method of a class that goes.
+    # The main ones first, then what goes with them; no method of a class that goes. Of an option
+    # those that take it.
     symbols: tuple[Symbol, ...]
     # Top-level names besides, as `path:name`: constants, tables.
     constants: tuple[str, ...]
@@ -244,7 +246,7 @@ class Feature:
     tests: tuple[str, ...]
     # What the tests are called together: a test function, class or file.
     group: str
-    # Lines of code of the symbols: no docstrings, comments, blank lines.
+    # Lines of code of the symbols and arms: no docstrings, comments, blank lines.
     num_lines: int
     # Modules that the symbols stand in.
     num_modules: int
@@ -252,6 +254,10 @@ class Feature:
     exclusivity: float
     # How far the symbols share their tests: the mean share of the tests that enters a symbol.
     cohesion: float
+    # Of kind `option`: the parameter, or the flag with its dashes. Else empty.
+    option: str = ""
+    # Calls and branches that go from functions that stay: `src/pkg/core.py:12-14`.
+    arms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -477,13 +483,18 @@ REASONS: dict[str, frozenset[str]] = {
         "used_at_import",
         "too_small",
         "too_large",
+        "not_foldable",
+        "nothing_to_hide",
     }),
     "selection": frozenset({"not_tried", "overlaps", "not_wanted"}),
     "deletion": frozenset({
+        "not_foldable",
         "used_elsewhere",
         "does_not_parse",
         "used_at_import",
         "does_not_collect",
+        "named_by_packaging",
+        "undefined_name",
         "target_survives",
         "out_of_turns",
     }),

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from pipeline.task.patch import apply_patch, is_protected
@@ -145,25 +146,48 @@ def _is_used(name: str, content: bytes) -> bool:
     words = re.findall(rb"\b%s\b" % re.escape(name.encode()), content)
     if name.isascii() and len(words) == 1:
         return False
-    tree = parse_shared(content)
-    assert tree is not None, name
-    return any(
-        (isinstance(node, ast.Name) and node.id == name)
-        or (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.Constant) and node.value == name)
-        for node in ast.walk(tree)
-    )
+    mentions = _mentions(content)
+    assert mentions is not None, name
+    return name in mentions.names or name in mentions.attributes or name in mentions.texts
 
 
 def _is_imported(name: str, content: bytes) -> bool:
     if name.encode() not in content:
         return False
+    mentions = _mentions(content)
+    return (
+        mentions is None
+        or not mentions.imported.isdisjoint({name, "*"})
+        or name in mentions.attributes
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mentions:
+    """Everything that a module names."""
+
+    names: frozenset[str]
+    attributes: frozenset[str]
+    # Constants that could be names.
+    texts: frozenset[str]
+    # By `from … import`.
+    imported: frozenset[str]
+
+
+@lru_cache(maxsize=1024)
+def _mentions(content: bytes) -> _Mentions | None:
+    """Return what a module names; None when this Python cannot read it."""
     tree = parse_shared(content)
-    return tree is None or any(
-        any(alias.name in {name, "*"} for alias in node.names)
-        if isinstance(node, ast.ImportFrom)
-        else isinstance(node, ast.Attribute) and node.attr == name
-        for node in ast.walk(tree)
+    if tree is None:
+        return None
+    nodes = list(ast.walk(tree))
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    return _Mentions(
+        names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
+        attributes=frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute)),
+        texts=frozenset(it for it in constants if isinstance(it, str) and it.isidentifier()),
+        imported=frozenset(alias.name for node in imports for alias in node.names),
     )
 
 

@@ -81,14 +81,15 @@ def pruned_bytecode(
 
 def drop_bytecode(folder: Path, changed: Iterable[str]) -> list[str]:
     """Remove the bytecode of some modules; return the paths of what was removed."""
-    files = [
+    # A module and its stub have the same bytecode.
+    files = {
         file
         for module in (folder / path for path in changed)
         for file in module.parent.glob(f"{escape(module.stem)}.*")
-    ]
+    }
     for file in files:
         file.unlink()
-    return [file.relative_to(folder).as_posix() for file in files]
+    return sorted(file.relative_to(folder).as_posix() for file in files)
 
 
 def _no_bytecode(folder: str, names: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.task.expectation import expectations
-from pipeline.task.python_text import must_parse, parse
+from pipeline.task.python_text import must_parse, parse, parse_shared
 from pipeline.task.record import Sentinel
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -68,7 +68,7 @@ def find_sentinels(sources: Mapping[str, str], targets: tuple[str, ...]) -> tupl
         targets: test ids; parameters do not count.
     """
     functions = dict.fromkeys(target.partition("[")[0] for target in targets)
-    modules = {path: module for path, text in sources.items() if (module := parse(text))}
+    modules = {path: module for path, text in sources.items() if (module := parse_shared(text))}
     return tuple(
         Sentinel(test=test, number=number, kind=found.kind)
         for test in functions
@@ -147,7 +147,7 @@ def _plant(
 ) -> bytes:
     """Return a module with copies at its end, in the order of their names, which is no order."""
     text = _decoded(content)
-    module = parse(text)
+    module = parse_shared(text)
     if module is None:
         return content
     # A module's tests are called `test_…`; what helps them is not.

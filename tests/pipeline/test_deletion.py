@@ -5,10 +5,10 @@ import hashlib
 import pytest
 
 from pipeline.agent.loop import read_transcript
+from pipeline.deletion import find_undefined
 from pipeline.desk import Folders
-from pipeline.make import make_slot, make_task
+from pipeline.make import make_task
 from pipeline.prepare import Prepared
-from pipeline.sandbox.protocol import Sandbox
 from pipeline.task.grade import Desk
 from pipeline.task.patch import apply_patch, is_protected, patch_paths
 from pipeline.task.record import Deletion, Feature, Reject, Task
@@ -143,6 +143,23 @@ def test_a_deletion_that_breaks_too_much_or_too_little_is_refused(
     assert result == Reject(stage="validation", reason=reason, detail=detail)
 
 
+@pytest.mark.parametrize(
+    ("path", "after", "detail"),
+    [
+        ("pkg/a.py", "def f():\n    return gone()\n", "gone at pkg/a.py:2"),
+        ("pkg/a.py", "__all__ = ['f', 'gone']\n\n\ndef f(): ...\n", "gone at pkg/a.py:1"),
+        ("pkg/a.py", "import os\n\n\ndef f(): ...\n", ""),
+        ("pkg/a.py", "def f():\n    return lost()\n", ""),
+        ("tests/test_a.py", "def test():\n    gone()\n", ""),
+        ("pkg/a.py", "def (\n", ""),
+    ],
+)
+def test_a_tree_that_uses_a_name_which_went_is_told(path: str, after: str, detail: str):
+    before = {path: b"def gone(): ...\n\n\ndef f():\n    return lost(gone)\n"}
+    assert find_undefined(before, {path: after.encode()}) == detail
+    assert find_undefined(before, {path: None}) == ""
+
+
 def test_a_module_goes_as_a_file(task_of: TaskOf):
     task = task_of("pantry.labels")
     assert isinstance(task, Task), task
@@ -161,18 +178,3 @@ def test_the_same_candidate_makes_the_same_task(
     feature = candidate(prepared, "pantry.units.convert")
     again = make_task(feature, prepared=prepared, desk=pantry_desk, folders=folders, seed=0)
     assert again == convert
-
-
-def test_a_slot_makes_one_task_and_says_what_became_of_the_others(
-    prepared: Prepared, folders: Folders, sandbox: Sandbox
-):
-    titles = ["pantry.odd.howl", "pantry.shelf.Shelf.find", "pantry.labels"]
-    candidates = [candidate(prepared, title) for title in titles]
-    before = set(folders.scratch.iterdir())
-    made = make_slot(prepared, candidates, folders=folders, sandbox=sandbox, seed=0)
-    assert [task.feature.title for task in made.tasks] == ["pantry.shelf.Shelf.find"]
-    assert [(it.subject, it.reject.reason) for it in made.left_out] == [
-        ("pantry.odd.howl", "used_at_import"),
-        ("pantry.labels", "not_tried"),
-    ]
-    assert set(folders.scratch.iterdir()) == before

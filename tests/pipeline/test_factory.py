@@ -3,17 +3,21 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pipeline.config import Settings
 from pipeline.factory import Envelope, Factory
 from pipeline.manifest import load_manifest
+from pipeline.pool import EvidenceMode
+from pipeline.prepare import Prepared
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError, SandboxStoppedError
 from pipeline.selection import Choice
 from pipeline.task.record import Install, Repo, Source, TestCommand
+from pipeline.task.schema import to_row
 
-SLOT = Envelope(stage="make", repo="tiny", slot=0, status="ok", key="key", prepared="other")
+UNIT = Envelope(stage="make", repo="tiny", status="ok", key="key", slots=(0, 2), prepared="other")
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def test_an_envelope_survives_a_runner():
-    assert Envelope.from_json(SLOT.to_json()) == SLOT
+    assert Envelope.from_json(UNIT.to_json()) == UNIT
 
 
 def test_a_machine_that_recovers_costs_nothing_but_time(factory: Factory):
@@ -49,7 +53,7 @@ def test_a_machine_that_recovers_costs_nothing_but_time(factory: Factory):
             raise SandboxBrokenError("no memory to fork")
         return {"status": "ok"}
 
-    assert factory._settle(SLOT, work).status == "ok"
+    assert factory._settle(UNIT, work).status == "ok"
     assert factory.done.get("key") == {"status": "ok"}
     assert not factory.failures
 
@@ -58,7 +62,7 @@ def test_a_machine_that_stays_broken_is_no_verdict(factory: Factory):
     def work() -> dict[str, object]:
         raise OSError("no space left")
 
-    assert factory._settle(SLOT, work).status == "error"
+    assert factory._settle(UNIT, work).status == "error"
     assert factory.done.get("key") is None
     assert factory.failures == {"key": "tiny: OSError: no space left"}
 
@@ -71,7 +75,7 @@ def test_a_stopped_run_is_not_tried_again(factory: Factory):
         raise SandboxStoppedError
 
     with pytest.raises(SandboxStoppedError):
-        factory._settle(SLOT, work)
+        factory._settle(UNIT, work)
     assert len(tries) == 1
 
 
@@ -82,7 +86,7 @@ def test_what_is_done_is_not_done_again(factory: Factory):
         tries.append(1)
         return {"status": "rejected"}
 
-    statuses = [factory._settle(SLOT, work).status for _ in range(3)]
+    statuses = [factory._settle(UNIT, work).status for _ in range(3)]
     assert statuses == ["rejected"] * 3
     assert len(tries) == 1
 
@@ -143,3 +147,22 @@ def test_the_seed_and_the_number_of_tasks_are_other_work(
         settings = dataclasses.replace(factory.settings, choice=change)
         keys.add(Factory(settings, sandbox=sandbox).prepare_key(repo))
     assert len(keys) == 4
+
+
+def test_pooled_evidence_is_other_work_on_the_same_slots_of_the_same_preparation(
+    factory: Factory, prepared: Prepared, sandbox: Sandbox
+):
+    units = {}
+    for mode in get_args(EvidenceMode):
+        settings = dataclasses.replace(factory.settings, evidence=mode)
+        other = Factory(settings, sandbox=sandbox)
+        key = other.prepare_key(prepared.repo)
+        other.done.put(key, {"status": "ok", "prepared": to_row(prepared)})
+        envelope = Envelope(stage="prepare", repo="pantry", status="ok", key=key)
+        units[mode] = list(other.units(envelope))
+    everything = list(range(len(prepared.slots)))
+    assert [it.slots for it in units["individual"]] == [(number,) for number in everything]
+    assert sorted(slot for it in units["pooled"] for slot in it.slots) == everything
+    assert len(units["pooled"]) < len(units["individual"])
+    assert {it.prepared for it in units["individual"]} == {it.prepared for it in units["pooled"]}
+    assert {it.key for it in units["individual"]}.isdisjoint(it.key for it in units["pooled"])

@@ -237,6 +237,28 @@ def test_a_package_below_the_top_goes_whole(wide: dict[str, list[Feature]]):
     assert wide["subpackage"][0].tests == IDS[6:9]
 
 
+def test_a_package_that_takes_a_module_beside_it_along_keeps_its_name():
+    files = {
+        "src/pkg/core.py": f"def other():\n{BODY}",
+        "src/pkg/old.py": f"from pkg.out.text import text\n\ndef old():\n    text()\n{BODY}",
+        "src/pkg/out/__init__.py": "from pkg.out.text import text\n",
+        "src/pkg/out/text.py": f"def text():\n{BODY}",
+    }
+    where = {"core": {"other": IDS}, "old": {"old": IDS[:1]}, "out/text": {"text": IDS[:2]}}
+    trace = Trace(
+        tests={
+            (f"src/pkg/{it}.py", name): ids for it, by in where.items() for name, ids in by.items()
+        },
+        names={f"src/pkg/{it}.py": frozenset(by) for it, by in where.items()},
+        early=frozenset(),
+        cpu_ratio=1.0,
+    )
+    found = find_features(files, trace=trace, baseline=BASELINE, import_roots=("src",))
+    (package,) = kinds_of(found)["subpackage"]
+    assert package.title == "pkg.out"
+    assert {it.path for it in package.symbols} == {"src/pkg/old.py", "src/pkg/out/text.py"}
+
+
 def test_definitions_that_the_same_tests_alone_reach_go_together(wide: dict[str, list[Feature]]):
     groups = [{symbol.qualname for symbol in it.symbols} for it in wide["function group"]]
     assert groups == [{"give", "take"}]

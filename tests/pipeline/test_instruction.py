@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.facts import collect_facts
 from pipeline.instruction import Facts, find_code, import_line, list_styles, write_instructions
 from pipeline.language.python.seams import Plan
 from pipeline.library import open_library, plan_feature
-from pipeline.make import collect_facts
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
 from pipeline.task.record import Evidence, FailToPass, Grading, Instruction, Reject, Symbol

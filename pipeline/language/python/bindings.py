@@ -92,15 +92,6 @@ def grouped(bindings: Iterable[Binding]) -> dict[str, list[Binding]]:
     return names
 
 
-def plain_imports(body: Iterable[ast.stmt]) -> Iterator[int]:
-    """Yield the lines of imports that nothing guards but `if TYPE_CHECKING`."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node.lineno
-        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            yield from plain_imports(node.body)
-
-
 def has_lazy_annotations(tree: ast.Module) -> bool:
     """Tell whether annotations stay unevaluated, by a `__future__` import."""
     imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))

@@ -1,10 +1,10 @@
-"""Grow a deletion by what only the deleted code uses: private helpers, imports."""
+"""Grow a deletion by what only the deleted code uses: its private helpers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pipeline.language.python.bindings import Binding
+from pipeline.language.python.arms import Arm
 from pipeline.language.python.references import Key, ReferenceIndex, find_keys
 from pipeline.language.python.symbols import Definition, Span
 from pipeline.language.python.usage import relatives_of
@@ -43,6 +43,8 @@ class Gone:
     spans: dict[str, tuple[Span, ...]]
     # Uses whose element or registration goes from a statement that may stay.
     rows: frozenset[Use] = field(default_factory=frozenset)
+    # Path and arm: what goes from functions that stay.
+    arms: frozenset[tuple[str, Arm]] = field(default_factory=frozenset)
 
     def covers(self, use: Use) -> bool:
         """Tell whether a use goes too."""
@@ -57,8 +59,9 @@ def gather(
     *,
     index: ReferenceIndex,
     rows: Iterable[Use] = (),
+    arms: Iterable[tuple[str, Arm]] = (),
 ) -> Gone:
-    """Put definitions, their twins in stub files, constants and rows together."""
+    """Put definitions, their twins in stub files, constants, rows and arms together."""
     wanted = {(it.symbol.path, it.symbol.qualname): it for it in definitions}
     for path, qualname in list(wanted):
         if twin := index.definitions.get((f"{path}i", qualname)):
@@ -69,8 +72,15 @@ def gather(
         spans[path] = spans.get(path, ()) + definition.spans
     for path, name in keys:
         spans[path] = (*spans.get(path, ()), index.scans[path].constants[name])
+    kept = frozenset(arms)
+    for path, arm in sorted(kept, key=lambda it: (it[0], it[1].span.first_line)):
+        spans[path] = (*spans.get(path, ()), arm.span)
     return Gone(
-        definitions=tuple(wanted.values()), constants=keys, spans=spans, rows=frozenset(rows)
+        definitions=tuple(wanted.values()),
+        constants=keys,
+        spans=spans,
+        rows=frozenset(rows),
+        arms=kept,
     )
 
 
@@ -83,23 +93,6 @@ def grow(gone: Gone, index: ReferenceIndex, *, is_package_file: Callable[[str], 
     for definition in gone.definitions:
         grown = _with_methods(grown, definition, index)
     return gone if grown == gone else grow(grown, index, is_package_file=is_package_file)
-
-
-def unused_imports(
-    gone: Gone, index: ReferenceIndex, *, is_package_file: Callable[[str], bool]
-) -> Iterator[Binding]:
-    """Yield the imports of package modules, initialisers left out, that only gone code uses."""
-    for path, name in _reached(gone, index):
-        bindings = index.scans[path].bindings.get(name, [])
-        if len(bindings) != 1 or path not in gone.spans or _is_initialiser(path):
-            continue
-        binding = bindings[0]
-        is_plain = binding.kind == "import" and binding.line in index.scans[path].plain_imports
-        is_fetched = (path, name) in index.imports or (path, name) in index.exports
-        if is_plain and is_package_file(path) and not is_fetched:
-            uses = [*index.uses.get((path, name), ()), *index.words.get(name, ())]
-            if all(map(gone.covers, uses)):
-                yield binding
 
 
 def _reached(gone: Gone, index: ReferenceIndex) -> list[Key]:
@@ -130,14 +123,30 @@ def _with_name(gone: Gone, key: Key, index: ReferenceIndex) -> Gone:
     if definition is not None:
         if definition.is_rebound or not _is_harmless(definition):
             return gone
-        grown = gather([*gone.definitions, definition], gone.constants, index=index, rows=gone.rows)
+        grown = _with(gone, index, definitions=[definition])
     else:
         scanned = index.scans[path]
         if name not in scanned.constants or len(scanned.bindings[name]) > 1:
             return gone
-        grown = gather(gone.definitions, [*gone.constants, key], index=index, rows=gone.rows)
+        grown = _with(gone, index, constants=[key])
     uses = [*index.uses.get(key, ()), *_loose_uses(name, index)]
     return grown if all(map(grown.covers, uses)) else gone
+
+
+def _with(
+    gone: Gone,
+    index: ReferenceIndex,
+    *,
+    definitions: Iterable[Definition] = (),
+    constants: Iterable[Key] = (),
+) -> Gone:
+    return gather(
+        [*gone.definitions, *definitions],
+        [*gone.constants, *constants],
+        index=index,
+        rows=gone.rows,
+        arms=gone.arms,
+    )
 
 
 def _with_methods(gone: Gone, definition: Definition, index: ReferenceIndex) -> Gone:
@@ -150,7 +159,7 @@ def _with_methods(gone: Gone, definition: Definition, index: ReferenceIndex) -> 
         if helper is None or helper in gone.definitions or not any(map(gone.covers, uses)):
             continue
         is_free = not helper.is_rebound and _is_harmless(helper)
-        grown = gather([*gone.definitions, helper], gone.constants, index=index, rows=gone.rows)
+        grown = _with(gone, index, definitions=[helper])
         is_related = any(relatives_of(helper, index))
         if is_free and not is_related and all(map(grown.covers, uses)):
             gone = grown

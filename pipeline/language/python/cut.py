@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from pipeline.language.python.arms import Arm, is_elif
 from pipeline.language.python.bindings import (
     DEFINITIONS,
     Binding,
@@ -12,6 +13,7 @@ from pipeline.language.python.bindings import (
     import_bindings,
     is_export,
 )
+from pipeline.language.python.guards import is_for_types
 from pipeline.language.python.lines import Edit, apply_edits, is_alone, with_comments
 from pipeline.language.python.statements import StatementCut, cut_decorators, cut_statements
 from pipeline.language.python.symbols import Span, span_of
@@ -41,8 +43,12 @@ class Cuts:
     exports: frozenset[str] = frozenset()
     # Lines of statements that go as a whole: registrations, and what is bound by more than a name.
     statements: frozenset[int] = frozenset()
+    # First lines of top-level statements that choose between imports, and go.
+    guards: frozenset[int] = frozenset()
     # (line, name as written) of elements that go from lists, sets, tuples and dictionaries.
     elements: frozenset[tuple[int, str]] = frozenset()
+    # Calls and branches that go from functions.
+    arms: frozenset[Arm] = frozenset()
     # Tells of each imported name, bound anywhere in the module, whether it goes.
     is_gone_import: Callable[[Binding], bool] = keep_import
 
@@ -89,6 +95,9 @@ class _Cutter:
         rows = list(_rows(block.body))
         edits = [self._edit_row(row, block=block) for row in rows]
         gone = [edit for edit in edits if edit is not None and not edit.text]
+        if is_elif(block.body[0], self.lines) and gone:
+            yield from gone
+            return
         if block.header and len(gone) == len(rows):
             line = self.lines[block.body[0].lineno - 1]
             margin = line[: len(line) - len(line.lstrip())]
@@ -100,8 +109,55 @@ class _Cutter:
                 yield edit
                 continue
             yield from self._edit_decorators(row[0], opens_block=row[0] is block.body[0])
-            for inner in _suites(row[0], prefix=block.prefix):
+            yield from self._edit_inside(row[0], prefix=block.prefix)
+
+    def _edit_inside(self, node: ast.stmt, *, prefix: str | None) -> Iterator[Edit]:
+        """Yield the edits of what is in a statement that stays."""
+        if isinstance(node, ast.If):
+            yield from self._edit_branches(node, prefix=prefix)
+            return
+        for inner in _suites(node, prefix=prefix):
+            arm = self._gone_arm(inner.body)
+            if arm is None:
                 yield from self.edit(inner)
+            else:
+                yield Edit(span=arm.span, text="", opens_block=False)
+
+    def _edit_branches(
+        self, node: ast.If, *, prefix: str | None, is_first: bool = True
+    ) -> Iterator[Edit]:
+        """Yield the edits of an `if` that keeps a branch; what is then the first one opens it."""
+        own, *rest = _suites(node, prefix=prefix)
+        arm = self._gone_arm(node.body)
+        if arm is not None:
+            yield Edit(span=arm.span, text="", opens_block=False)
+        else:
+            if is_first and is_elif(node, self.lines):
+                line = self.lines[node.lineno - 1].replace("elif", "if", 1)
+                span = Span(first_line=node.lineno, last_line=node.lineno)
+                yield Edit(span=span, text=line, opens_block=False)
+            yield from self.edit(own)
+        for other in rest:
+            (following, *_) = other.body
+            goes_on = isinstance(following, ast.If) and is_elif(following, self.lines)
+            if goes_on and not self._is_gone(following):
+                is_first = is_first and arm is not None
+                yield from self._edit_branches(following, prefix=prefix, is_first=is_first)
+            else:
+                yield from self.edit(other)
+
+    def _gone_arm(self, body: Sequence[ast.stmt]) -> Arm | None:
+        """Return the arm that goes with a suite, if it goes."""
+        branches = (it for it in self.cuts.arms if not it.is_call)
+        return next((it for it in branches if it.body.first_line == body[0].lineno), None)
+
+    def _is_gone(self, node: ast.stmt) -> bool:
+        """Tell whether all branches of an `if` go."""
+        if not isinstance(node, ast.If) or self._gone_arm(node.body) is None:
+            return False
+        return not node.orelse or (
+            is_elif(node.orelse[0], self.lines) and self._is_gone(node.orelse[0])
+        )
 
     def _edit_decorators(self, node: ast.stmt, *, opens_block: bool) -> Iterator[Edit]:
         """Yield the edit of the lines above a definition that stays, such as its parameters."""
@@ -125,10 +181,24 @@ class _Cutter:
                 return None
             span = with_comments(span, lines=self.lines, after=after)
             return Edit(span=span, text="", opens_block=not place)
+        if self._is_hollow(row[0], block=block) or self._is_gone(row[0]):
+            span = Span(first_line=row[0].lineno, last_line=row[0].end_lineno or row[0].lineno)
+            opens_block = not place and not is_elif(row[0], self.lines)
+            return Edit(span=span, text="", opens_block=opens_block)
         cuts = [self._cut_of(node, prefix=block.prefix) for node in row]
         if all(cut == StatementCut() for cut in cuts):
             return None
         return self._edit_simple(row, cuts=cuts, after=after, opens_block=not place)
+
+    def _is_hollow(self, node: ast.stmt, *, block: _Block) -> bool:
+        """Tell whether a statement only chose between imports that go."""
+        if not block.header and node.lineno in self.cuts.guards:
+            return True
+        if not isinstance(node, ast.If) or node.orelse or not is_for_types(node):
+            return False
+        (inner,) = _suites(node, prefix=block.prefix)
+        edits = [self._edit_row(row, block=inner) for row in _rows(inner.body)]
+        return all(edit is not None and not edit.text for edit in edits)
 
     def _gone_definition(self, node: DefinitionNode, *, prefix: str | None) -> Span | None:
         is_gone = prefix is not None and prefix + node.name in self.cuts.symbols
@@ -177,7 +247,9 @@ class _Cutter:
         is_constant = prefix == "" and assigned_name(node) in self.cuts.constants
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         names = frozenset(name for line, name in self.cuts.elements if line in lines)
-        is_row = not self.cuts.statements.isdisjoint(lines)
+        is_row = not self.cuts.statements.isdisjoint(lines) or any(
+            it.is_call and it.span.first_line == node.lineno for it in self.cuts.arms
+        )
         return StatementCut(is_dropped=is_constant or is_row, names=names)
 
 

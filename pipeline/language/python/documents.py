@@ -5,14 +5,16 @@ from collections.abc import Collection, Iterator, Sequence
 
 # Sphinx: `.. autofunction:: toolz.countby`, with options and text below it at a deeper margin.
 _AUTO = re.compile(
-    r"(?P<margin>\s*)\.\. (?:py:)?auto(?:attribute|class|data|decorator|exception|function|method"
+    r"\s*\.\. (?:py:)?auto(?:attribute|class|data|decorator|exception|function|method"
     r"|module|property)::\s+(?P<name>[\w.]+)"
 )
 # What names after it are relative to.
 _MODULE = re.compile(r"\s*\.\. (?:py:)?(?:current)?module::\s+(?P<name>[\w.]+)")
 _SUMMARY = re.compile(r"(?P<margin>\s*)\.\. autosummary::")
 # mkdocstrings: `::: toolz.countby`.
-_PLUGIN = re.compile(r"(?P<margin>\s*):::\s+(?P<name>[\w.]+)")
+_PLUGIN = re.compile(r"\s*:::\s+(?P<name>[\w.]+)")
+# The source itself: `.. literalinclude:: ../src/toolz/recipes.py`.
+_SOURCE = re.compile(r"\s*\.\. literalinclude::\s+(?P<path>\S+)\.py\s*")
 _ENTRY = re.compile(r"\s+~?(?P<name>[\w.]+)\s*")
 
 
@@ -42,10 +44,18 @@ def _blocks(lines: Sequence[str], gone: Collection[str]) -> Iterator[tuple[int, 
         elif match := _SUMMARY.match(line):
             end = _end_of(lines, number, margin=len(match["margin"]))
             yield from _entries(lines, range(number + 1, end), module, gone)
-        elif (match := _AUTO.match(line) or _PLUGIN.match(line)) and _is_gone(
-            match["name"], module, gone
-        ):
-            yield number, _end_of(lines, number, margin=len(match["margin"]))
+        elif _imports_gone(line, module, gone):
+            yield number, _end_of(lines, number, margin=_margin(line))
+
+
+def _imports_gone(line: str, module: str, gone: Collection[str]) -> bool:
+    """Tell whether a line opens a directive that needs something gone."""
+    if match := _AUTO.match(line) or _PLUGIN.match(line):
+        return _is_gone(match["name"], module, gone)
+    if match := _SOURCE.fullmatch(line):
+        parts = match["path"].removesuffix("/__init__").split("/")
+        return any(".".join(parts[start:]) in gone for start in range(len(parts)))
+    return False
 
 
 def _entries(

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from pipeline.language.python.arms import Arm
 from pipeline.language.python.bindings import Binding
 from pipeline.language.python.cut import Cuts, cut
+from pipeline.language.python.guards import Guard
 from pipeline.language.python.uses import Use
 
 
@@ -21,10 +23,14 @@ class FileCut:
     constants: tuple[str, ...] = ()
     # Imported names, anywhere in the file.
     imports: tuple[Binding, ...] = ()
+    # Statements that choose between imports.
+    guards: tuple[Guard, ...] = ()
     # Entries of `__all__`.
     exports: tuple[str, ...] = ()
     # Uses whose element, or whose statement, goes.
     rows: tuple[Use, ...] = ()
+    # What goes from functions that stay.
+    arms: tuple[Arm, ...] = ()
     # Nothing worth keeping is left: the file goes.
     is_removed: bool = False
 
@@ -41,7 +47,9 @@ def edit(source: str, file: FileCut) -> str:
         constants=frozenset(file.constants),
         exports=frozenset(file.exports),
         statements=frozenset(it.line for it in file.rows if it.row == "statement"),
+        guards=frozenset(it.span.first_line for it in file.guards),
         elements=frozenset((it.line, it.text) for it in file.rows if it.row == "element"),
+        arms=frozenset(file.arms),
         is_gone_import=lambda binding: _identity(binding) in fetched,
     )
     return cut(source, cuts, path=file.path)

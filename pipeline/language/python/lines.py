@@ -1,7 +1,7 @@
 """Replace runs of lines and close the gaps that removed ones leave."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.language.python.symbols import Span
 
@@ -26,7 +26,8 @@ def apply_edits(lines: Sequence[str], edits: Sequence[Edit]) -> str:
     Of the blank lines before and after removed ones the longer run stays, so that what follows
     keeps its distance.
     """
-    removals = _joined([edit for edit in edits if not edit.text], lines=lines)
+    joined = _joined([edit for edit in edits if not edit.text], lines=lines)
+    removals = [_with_heading(it, lines=lines) for it in joined]
     kept = {edit.span.first_line: edit.text for edit in edits if edit.text}
     gone = {line for edit in edits for line in _numbers(edit.span)}
     for removal in removals:
@@ -80,6 +81,37 @@ def _joined(removals: Sequence[Edit], *, lines: Sequence[str]) -> list[Edit]:
         else:
             joined.append(edit)
     return joined
+
+
+def _with_heading(removal: Edit, *, lines: Sequence[str]) -> Edit:
+    """Widen a removal by the comment that stands over all of it, as the title of a section does.
+
+    Blank lines are around such a comment, and what follows the removed lines is the next of its
+    kind, or leaves the block.
+    """
+    first, last = removal.span.first_line, removal.span.last_line
+    margin = _margin(lines[first - 1])
+    end = first - 1 - _num_blank(lines[: first - 1][::-1])
+    start = end - _num_comments(lines[:end][::-1], margin=margin)
+    is_title = 0 < start < end < first - 1 and not lines[start - 1].strip()
+    if not is_title or not _is_section_over(lines[last:], margin=margin):
+        return removal
+    return replace(removal, span=Span(first_line=start + 1, last_line=last))
+
+
+def _is_section_over(below: Sequence[str], *, margin: str) -> bool:
+    """Tell whether lines start, blank ones aside, with a title or further out than a margin."""
+    rest = below[_num_blank(below) :]
+    if not rest or len(_margin(rest[0])) < len(margin):
+        return True
+    num_comments = _num_comments(rest, margin=margin)
+    return bool(num_comments) and bool(_num_blank(rest[num_comments:]))
+
+
+def _num_comments(lines: Sequence[str], *, margin: str) -> int:
+    """Count the comments at a margin that lines start with."""
+    others = (n for n, line in enumerate(lines) if not _is_comment(line) or _margin(line) != margin)
+    return next(others, len(lines))
 
 
 def _spare_blanks(removal: Edit, *, lines: Sequence[str]) -> range:

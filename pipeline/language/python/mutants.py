@@ -62,7 +62,10 @@ class Mutant:
     def apply(self, content: bytes) -> bytes | None:
         """Return the module with the mistake in it; nothing when that is no Python."""
         mutated = content[: self.start] + self.new + content[self.end :]
-        return mutated if parse(mutated) is not None else None
+        first, last = _around(content, self)
+        # Of a large module the rest would take most of the time.
+        changed = content[first : self.start] + self.new + content[self.end : last]
+        return mutated if parse(changed) is not None else None
 
 
 def mutants_of(content: bytes, lines: AbstractSet[int]) -> tuple[Mutant, ...]:
@@ -88,6 +91,15 @@ def mutants_of(content: bytes, lines: AbstractSet[int]) -> tuple[Mutant, ...]:
     return tuple(sorted(mutants, key=lambda it: (it.start, it.end, it.mistake)))
 
 
+def _around(content: bytes, mutant: Mutant) -> tuple[int, int]:
+    """Return where the statement of the module that a mutant is in starts and ends."""
+    tree = parse_shared(content)
+    assert tree is not None, mutant
+    source = _Source(content)
+    spans = (source.lines(first_line(it), last_line(it)) for it in tree.body)
+    return next((start, end) for start, end in spans if start <= mutant.start < end)
+
+
 class _Source:
     """The bytes of a module, found by the positions of its nodes."""
 
@@ -104,6 +116,10 @@ class _Source:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._starts[node.end_lineno - 1] + node.end_col_offset
+
+    def lines(self, first: int, last: int) -> tuple[int, int]:
+        """Return where a line starts, and where another one ends."""
+        return self._starts[first - 1], [*self._starts, len(self.content)][last]
 
     def text(self, node: Node) -> bytes:
         return self.content[self.start(node) : self.end(node)]

@@ -83,7 +83,9 @@ def _is_hollow(text: str) -> bool:
 
 def _is_offered(node: ast.stmt) -> bool:
     name = assigned_name(node)
-    return isinstance(node, DEFINITIONS) or bool(name and not name.startswith("_"))
+    # Of what only type checkers read nothing is offered.
+    is_public = bool(name) and not name.startswith("_") and name != "TYPE_CHECKING"
+    return isinstance(node, DEFINITIONS) or is_public
 
 
 def _is_free(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
+from pipeline.language.python.arms import arms_in
 from pipeline.language.python.bindings import (
     COMPREHENSIONS,
     Comprehension,
@@ -12,8 +13,8 @@ from pipeline.language.python.bindings import (
     as_names,
     import_bindings,
     is_export,
-    plain_imports,
 )
+from pipeline.language.python.guards import guards_in
 from pipeline.language.python.symbols import constants_in, definitions_in
 from pipeline.language.python.text import parse, split_lines
 from pipeline.language.python.uses import Scan, UseKind
@@ -38,7 +39,8 @@ def scan(path: str, source: str) -> Scan | None:
         path=path,
         definitions=definitions_in(tree, path=path, lines=split_lines(source)),
         constants=constants_in(tree),
-        plain_imports=frozenset(plain_imports(tree.body)),
+        guards=tuple(guards_in(tree)),
+        arms=arms_in(tree, source),
         bindings=scanner.bindings,
         imports=scanner.imports,
         exports=scanner.exports,
@@ -160,7 +162,7 @@ class _Scanner(Walker):
         if self.in_export:
             self.exports.add(text)
         elif match := _NAME.fullmatch(text):
-            self.words.setdefault(match[1], []).append(self.use(node.lineno, "string"))
+            self.words.setdefault(match[1], []).append(self.use(node.lineno, "string", text))
         if self.in_annotation:
             self.on_quoted(text, line=node.lineno)
 

@@ -3,16 +3,31 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.language.python.arms import Arm
 from pipeline.language.python.bindings import Binding
-from pipeline.language.python.closure import Gone, gather, grow, unused_imports
+from pipeline.language.python.closure import Gone, gather, grow
 from pipeline.language.python.file_cut import FileCut, edit
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.removal import with_removed
 from pipeline.language.python.symbols import Definition, outermost
 from pipeline.language.python.text import is_valid
+from pipeline.language.python.tidy import tidy
 from pipeline.language.python.usage import relatives_of, render, uses_of
 from pipeline.language.python.users import Judge, include_users
 from pipeline.language.python.uses import Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Besides:
+    """What is wanted besides definitions."""
+
+    # Names with a plain assignment.
+    constants: tuple[Key, ...] = ()
+    # Parts of functions that stay, by path.
+    arms: tuple[tuple[str, Arm], ...] = ()
+
+
+NOTHING = Besides()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +43,12 @@ class Plan:
     seams: tuple[str, ...]
     # Path and new text of each file that stays, in the order of `files`.
     new_sources: tuple[tuple[str, str], ...]
-    # All definitions that go, the wanted ones first; no method of a class that goes.
+    # All definitions that go, the wanted ones first; no method of a class that goes. Without an
+    # option stay those that lose it.
     definitions: tuple[Definition, ...] = ()
+    # The option that goes, and what the docstrings say of it.
+    option: str = ""
+    option_docs: tuple[str, ...] = ()
 
 
 def plan_deletion(
@@ -38,7 +57,7 @@ def plan_deletion(
     index: ReferenceIndex,
     *,
     is_package_file: Callable[[str], bool],
-    constants: Iterable[Key] = (),
+    besides: Besides = NOTHING,
     judge: Judge | None = None,
 ) -> Plan | str:
     """Decide all that goes with some symbols, or return why they cannot be deleted.
@@ -52,16 +71,20 @@ def plan_deletion(
         sources: text by path.
         index: of the sources.
         is_package_file: tells the code under test from its tests.
-        constants: wanted names with a plain assignment.
+        besides: what else is wanted.
         judge: lets the deletion grow by its users; without one a user is an obstacle.
     """
     gone = close_deletion(
-        definitions, index, is_package_file=is_package_file, constants=constants, judge=judge
+        definitions,
+        index,
+        is_package_file=is_package_file,
+        besides=besides,
+        judge=judge,
     )
     if isinstance(gone, str):
         return gone
     files = cut_files(gone, sources, index, is_package_file=is_package_file)
-    new_sources = tuple((it.path, edit(sources[it.path], it)) for it in files if not it.is_removed)
+    files, new_sources = tidy(files, gone, sources, index, is_package_file=is_package_file)
     for path, text in new_sources:
         if not is_valid(text, path=path):
             return f"does_not_parse: {path} after the deletion"
@@ -79,11 +102,11 @@ def close_deletion(
     index: ReferenceIndex,
     *,
     is_package_file: Callable[[str], bool],
-    constants: Iterable[Key] = (),
+    besides: Besides = NOTHING,
     judge: Judge | None = None,
 ) -> Gone | str:
     """Return all code that goes with some symbols, or why they cannot go; see `plan_deletion`."""
-    gone = gather(definitions, constants, index=index)
+    gone = gather(definitions, besides.constants, index=index, arms=besides.arms)
     if judge is not None:
         grown = include_users(gone, index, judge=judge)
         if isinstance(grown, str):
@@ -101,7 +124,7 @@ def cut_files(
     is_package_file: Callable[[str], bool],
 ) -> tuple[FileCut, ...]:
     """Return what goes from each file, and which files go."""
-    files = _file_cuts(gone, index, is_package_file=is_package_file)
+    files = _file_cuts(gone, index)
     return with_removed(files, gone, sources, index, is_package_file=is_package_file)
 
 
@@ -152,16 +175,14 @@ def going(gone: Gone, *, is_package_file: Callable[[str], bool]) -> tuple[Defini
     return outermost(it for it in modules if is_package_file(it.symbol.path))
 
 
-def _file_cuts(
-    gone: Gone, index: ReferenceIndex, *, is_package_file: Callable[[str], bool]
-) -> tuple[FileCut, ...]:
+def _file_cuts(gone: Gone, index: ReferenceIndex) -> tuple[FileCut, ...]:
     keys = [(it.symbol.path, it.symbol.qualname) for it in gone.definitions]
     names = [*keys, *gone.constants]
-    fetched = [it for key in names for it in index.imports.get(key, ()) if not _covers(gone, it)]
-    imports = [*fetched, *unused_imports(gone, index, is_package_file=is_package_file)]
+    imports = [it for key in names for it in index.imports.get(key, ()) if not _covers(gone, it)]
     exports = [export for key in names for export in index.exports.get(key, ())]
     paths = {path for path, _ in (*names, *exports)}
     paths |= {it.path for it in imports} | {it.path for it in gone.rows}
+    paths |= {path for path, _ in gone.arms}
     return tuple(
         FileCut(
             path=path,
@@ -170,6 +191,7 @@ def _file_cuts(
             imports=tuple(dict.fromkeys(it for it in imports if it.path == path)),
             exports=_names_in(path, exports),
             rows=tuple(sorted((it for it in gone.rows if it.path == path), key=_place)),
+            arms=tuple(sorted((it for place, it in gone.arms if place == path), key=_first_line)),
         )
         for path in sorted(paths)
     )
@@ -177,6 +199,10 @@ def _file_cuts(
 
 def _place(use: Use) -> tuple[int, str]:
     return use.line, use.text
+
+
+def _first_line(arm: Arm) -> int:
+    return arm.span.first_line
 
 
 def _covers(gone: Gone, binding: Binding) -> bool:
@@ -198,4 +224,5 @@ def _extra(file: FileCut, wanted: set[Key]) -> Iterator[str]:
     yield from (name for name in file.symbols if (file.path, name) not in wanted)
     yield from (*file.constants, *file.exports)
     yield from (binding.name for binding in file.imports)
+    yield from (name for guard in file.guards for name in sorted(guard.names))
     yield from (use.text for use in file.rows)

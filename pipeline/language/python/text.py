@@ -11,8 +11,8 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def parse(source: str) -> ast.Module | None:
-    """Return the tree of a module, or None when this Python cannot read it."""
-    return python_text.parse(source.removeprefix(BYTE_ORDER_MARK))
+    """Return the tree of a module, which must not be changed; None when Python cannot read it."""
+    return python_text.parse_shared(source.removeprefix(BYTE_ORDER_MARK))
 
 
 def is_valid(source: str, *, path: str) -> bool:

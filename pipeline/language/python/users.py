@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pipeline.language.python.arms import Arm, innermost
 from pipeline.language.python.closure import Gone, gather
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.symbols import Definition
@@ -21,14 +22,18 @@ class Judge:
     is_test: Callable[[Definition], bool]
     # Whether a deletion may still grow.
     fits: Callable[[Gone], bool]
+    # Whether an arm goes and its function stays: the tests of a deletion alone run the arm, and
+    # others the function.
+    is_free: Callable[[Arm, Definition, Gone], bool]
 
 
 def include_users(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
     """Add all package code that needs what is gone; or say in one line why that cannot go.
 
-    A function or class that uses it goes as a whole. Of a list or dictionary made at import only
-    the element goes, of a registration the statement. Constants made from it go with their users.
-    Of tests goes what could not even be imported; inside functions they fail as they should.
+    A function or class that uses it goes as a whole, or only the branch that does so when nothing
+    else runs that. Of a list or dictionary made at import only the element goes, of a registration
+    the statement. Constants made from it go with their users. Of tests goes what could not even be
+    imported; inside functions they fail as they should.
     """
     while True:
         grown = _step(gone, index, judge=judge)
@@ -44,25 +49,55 @@ def include_users(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | 
 def _step(gone: Gone, index: ReferenceIndex, *, judge: Judge) -> Gone | str:
     """Add the users of what is gone so far, but not yet theirs."""
     definitions, constants = list(gone.definitions), list(gone.constants)
-    rows = set(gone.rows)
-    for use, used in _outstanding(gone, index, judge=judge):
-        owner = owner_of(use, index)
-        is_test = not judge.is_package_file(use.path)
-        if use.row and (is_test or not isinstance(owner, Definition)):
+    rows, arms = set(gone.rows), set(gone.arms)
+    for use, owner in _owned(gone, index, judge=judge):
+        if use.row and not (judge.is_package_file(use.path) and isinstance(owner, Definition)):
             rows.add(use)
         elif isinstance(owner, Definition):
-            whole = owner if is_test else _whole(owner, index)
-            if whole.is_rebound:
-                return f"used_elsewhere: {render(use)}"
-            if is_test and not judge.is_test(owner):
-                return f"used_at_import: {render(use)}"
-            if used is None or judge.is_user(used, owner) or use.at_import:
-                definitions.append(whole)
+            user = _user(use, owner, gone, index, judge=judge)
+            if isinstance(user, str):
+                return user
+            if isinstance(user, Arm):
+                arms.add((use.path, user))
+            else:
+                definitions.append(user)
         elif owner is not None:
             constants.append(owner)
         else:
             return f"used_at_import: {render(use)}"
-    return gather(definitions, constants, index=index, rows=rows)
+    return gather(definitions, constants, index=index, rows=rows, arms=arms)
+
+
+def _owned(
+    gone: Gone, index: ReferenceIndex, *, judge: Judge
+) -> Iterator[tuple[Use, Definition | Key | None]]:
+    """Yield the uses that are outstanding with what they stand in; namesakes left out."""
+    for use, used in _outstanding(gone, index, judge=judge):
+        owner = owner_of(use, index)
+        if (
+            used is None
+            or use.at_import
+            or not isinstance(owner, Definition)
+            or judge.is_user(used, owner)
+        ):
+            yield use, owner
+
+
+def _user(
+    use: Use, owner: Definition, gone: Gone, index: ReferenceIndex, *, judge: Judge
+) -> Definition | Arm | str:
+    """Return what goes with a use in a definition: all of that or a part; or why neither can."""
+    is_test = not judge.is_package_file(use.path)
+    if not is_test and not use.at_import:
+        arm = innermost(index.scans[use.path].arms, use.line)
+        if arm is not None and judge.is_free(arm, owner, gone):
+            return arm
+    whole = owner if is_test else _whole(owner, index)
+    if whole.is_rebound:
+        return f"used_elsewhere: {render(use)}"
+    if is_test and not judge.is_test(owner):
+        return f"used_at_import: {render(use)}"
+    return whole
 
 
 def _outstanding(

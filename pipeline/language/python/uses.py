@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.language.python.arms import Arm
 from pipeline.language.python.bindings import Binding
+from pipeline.language.python.guards import Guard
 from pipeline.language.python.symbols import Definition, Span
 
 UseKind = Literal["read", "called", "decorator", "base class", "string", "doctest"]
@@ -26,7 +28,7 @@ class Use:
     kind: UseKind
     # Runs when the module is imported.
     at_import: bool
-    # As written: `core.take`.
+    # As written: `core.take`; of a string all of it.
     text: str = ""
     row: Row = ""
 
@@ -50,8 +52,10 @@ class Scan:
     definitions: tuple[Definition, ...]
     # Top-level names that are assigned by a plain statement, with its lines.
     constants: dict[str, Span]
-    # Lines of the imports that nothing guards but `if TYPE_CHECKING`.
-    plain_imports: frozenset[int]
+    # Statements that choose between imports.
+    guards: tuple[Guard, ...]
+    # Calls and branches of functions that can go alone.
+    arms: tuple[Arm, ...]
     # Names of the module, `*` for star imports, with every binding.
     bindings: dict[str, list[Binding]]
     # Import aliases everywhere in the file, functions included.

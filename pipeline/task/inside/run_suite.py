@@ -50,6 +50,13 @@ class Recorder:
 
     # --- collection
 
+    def pytest_cmdline_main(self, config):
+        """Run all tests, in this process: nothing is seen of what pytest-xdist's workers do."""
+        config.option.maxfail = 0
+        if hasattr(config.option, "numprocesses"):
+            config.option.numprocesses = 0
+        yield
+
     def pytest_sessionstart(self, session):
         self.session = session
         manager = session.config.pluginmanager
@@ -168,6 +175,7 @@ def mark_wrappers():
     import pytest
 
     for name in (
+        "pytest_cmdline_main",
         "pytest_make_collect_report",
         "pytest_runtest_protocol",
         "pytest_runtest_makereport",

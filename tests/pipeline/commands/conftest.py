@@ -12,13 +12,27 @@ import pytest
 
 Regrow = Callable[..., subprocess.CompletedProcess[str]]
 
-# A library with five features, a shared helper and one flaky test.
+# A library with five features, a shared helper and one flaky test. No two features are named in one
+# line, so that they can be deleted together.
 LIBRARY = {
     "tiny/__init__.py": """\
-        from tiny.shapes import Square, area
-        from tiny.words import shout, title_case, vowels
+        from tiny.shapes import (
+            Square,
+            area,
+        )
+        from tiny.words import (
+            shout,
+            title_case,
+            vowels,
+        )
 
-        __all__ = ["Square", "area", "shout", "title_case", "vowels"]
+        __all__ = [
+            "Square",
+            "area",
+            "shout",
+            "title_case",
+            "vowels",
+        ]
         """,
     "tiny/words.py": '''\
         import re
@@ -75,7 +89,11 @@ LIBRARY = {
     "tests/test_words.py": """\
         import pytest
 
-        from tiny import shout, title_case, vowels
+        from tiny import (
+            shout,
+            title_case,
+            vowels,
+        )
 
 
         def test_shout():
@@ -99,7 +117,8 @@ LIBRARY = {
     "tests/test_shapes.py": """\
         import pytest
 
-        from tiny import Square, area
+        from tiny import Square
+        from tiny import area
 
 
         def test_square():

@@ -65,6 +65,8 @@ def test_a_quick_bench_measures_its_claims(name: str, regrow: Regrow, tmp_path: 
     assert report["table"]
     holding = {claim["claim"] for claim in report["claims"] if claim["holds"]}
     assert holding >= HOLDING[name], report["claims"]
+    # Nobody has said where it is.
+    assert not any("SWE-smith" in claim["claim"] for claim in report["claims"])
 
 
 def test_a_folder_of_an_earlier_bench_is_refused(regrow: Regrow, tmp_path: Path):
@@ -72,6 +74,42 @@ def test_a_folder_of_an_earlier_bench_is_refused(regrow: Regrow, tmp_path: Path)
     done = regrow("bench", "libraries", "--quick", "--keep", tmp_path)
     assert done.returncode == 2
     assert done.stderr == f"error: {tmp_path}: is not empty, expected a new folder\n"
+
+
+def test_a_folder_that_swe_smith_cannot_be_in_is_refused(regrow: Regrow, tmp_path: Path):
+    done = regrow("bench", "factory", "--quick", "--peer", tmp_path / "nowhere")
+    assert done.returncode == 2
+    missing = f"{tmp_path / 'nowhere'}: no such folder, expected one with SWE-smith in it"
+    assert done.stderr == f"error: {missing}\n"
+
+
+def test_a_bench_without_a_peer_takes_none(regrow: Regrow, tmp_path: Path):
+    done = regrow("bench", "trace", "--quick", "--peer", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == ("error: --peer: bench trace measures no peer, expected bench factory\n")
+
+
+def test_a_folder_without_swe_smith_is_refused_with_the_line_that_installs_it(
+    regrow: Regrow, tmp_path: Path
+):
+    done = regrow("bench", "factory", "--quick", "--peer", tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    missing = "SWE-smith cannot be imported: ModuleNotFoundError: No module named 'swesmith'"
+    assert line.startswith(f"error: {tmp_path}: {missing}; ")
+    assert f"`pip install --target {tmp_path} swesmith==" in line
+
+
+def test_a_swe_smith_without_what_it_needs_is_refused_with_the_name_of_that(
+    regrow: Regrow, tmp_path: Path
+):
+    procedural = tmp_path / "swesmith" / "bug_gen" / "procedural"
+    procedural.mkdir(parents=True)
+    (procedural / "generate.py").write_text("import a_package_that_nobody_has\n")
+    done = regrow("bench", "factory", "--quick", "--peer", tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "No module named 'a_package_that_nobody_has'; expected what `pip install " in line
 
 
 def test_a_command_that_fails_is_one_line(regrow: Regrow, tmp_path: Path):

@@ -3,14 +3,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.bench.command import digest_run
+from pipeline.task.manifest import read_manifest
 from pipeline.task.record import SCHEMA_VERSION
 from pipeline.task.shards import read_rejects, read_tasks
 from tests.pipeline.commands.conftest import Regrow, processes_naming, wait_for_records
+
+POOLED = ("--evidence", "pooled")
 
 
 def test_a_small_library_gives_a_task_for_each_feature(tiny_run: Path):
@@ -66,17 +70,47 @@ def test_only_the_kinds_and_sizes_that_are_wanted_are_tried(
     assert set(unwanted.values()) == {"it is a function"}
 
 
-@pytest.mark.parametrize("options", [("--jobs", 1), ("--runner", "plain")], ids=["one", "plain"])
+@pytest.fixture(scope="module")
+def pooled_run(
+    tiny_manifest: Path, regrow: Regrow, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A finished run of the small library, several deletions to a run of its suite."""
+    out = tmp_path_factory.mktemp("pooled") / "tiny"
+    done = regrow("generate", tiny_manifest, "--out", out, *POOLED)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_pooled_evidence_gives_the_same_tasks_and_rejects(pooled_run: Path, tiny_run: Path):
+    tasks = list(read_tasks(pooled_run))
+    assert sum(task.evidence.pooled for task in tasks) > 1
+    assert not any(task.evidence.pooled for task in read_tasks(tiny_run))
+    unmarked = [replace(it, evidence=replace(it.evidence, pooled=False)) for it in tasks]
+    assert unmarked == list(read_tasks(tiny_run))
+    assert list(read_rejects(pooled_run)) == list(read_rejects(tiny_run))
+    for run, evidence in ((pooled_run, "pooled"), (tiny_run, "individual")):
+        assert read_manifest(run).config["evidence"] == evidence
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        ("tiny_run", ("--jobs", 1)),
+        ("tiny_run", ("--runner", "plain")),
+        ("pooled_run", (*POOLED, "--jobs", 1, "--runner", "plain")),
+    ],
+)
 def test_another_way_of_running_writes_the_same_bytes(
+    run: str,
     options: tuple[object, ...],
+    request: pytest.FixtureRequest,
     tiny_manifest: Path,
-    tiny_run: Path,
     regrow: Regrow,
     tmp_path: Path,
 ):
     done = regrow("generate", tiny_manifest, "--out", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
-    assert digest_run(tmp_path / "run") == digest_run(tiny_run)
+    assert digest_run(tmp_path / "run") == digest_run(request.getfixturevalue(run))
 
 
 def test_a_second_run_does_nothing_and_changes_nothing(
@@ -107,6 +141,21 @@ def test_another_seed_in_the_same_folder_leaves_nothing_behind_and_can_be_taken_
     assert found[0] == found[2] != found[1]
 
 
+def kill_at(
+    num_records: int, arguments: tuple[str, ...], run: Path, environ: dict[str, str]
+) -> None:
+    """Start a command that works on a run, and kill it when so many units are done."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *arguments],
+        env=environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for_records(run / "done", num_records, process)
+    process.kill()
+    process.wait()
+
+
 def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     tiny_manifest: Path,
     tiny_run: Path,
@@ -118,19 +167,26 @@ def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     for num_records in (1, 2, 4):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline", *arguments],
-            env={**environ, "TMPDIR": str(temporary)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_for_records(tmp_path / "run" / "done", num_records, process)
-        process.kill()
-        process.wait()
+        kill_at(num_records, arguments, tmp_path / "run", {**environ, "TMPDIR": str(temporary)})
     done = regrow(*arguments)
     assert done.returncode == 0, done.stderr
     assert digest_run(tmp_path / "run") == digest_run(tiny_run)
     assert list(temporary.iterdir()) == []
+
+
+def test_killed_before_and_after_a_pool_and_rerun_it_writes_the_same_bytes(
+    tiny_manifest: Path,
+    pooled_run: Path,
+    environ: dict[str, str],
+    regrow: Regrow,
+    tmp_path: Path,
+):
+    arguments = ("generate", str(tiny_manifest), "--out", str(tmp_path), *POOLED)
+    for num_records in (1, 2):
+        kill_at(num_records, arguments, tmp_path, environ)
+    done = regrow(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert digest_run(tmp_path) == digest_run(pooled_run)
 
 
 def test_an_interrupt_stops_within_seconds_without_orphans(

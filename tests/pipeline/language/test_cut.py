@@ -60,6 +60,31 @@ CASES = {
         "class Box:\n\tdef a(self): ...\n\n\tdef gone(self):\n\t\tpass\n\nb = 1\n",
         "class Box:\n\tdef a(self): ...\n\nb = 1\n",
     ),
+    "a section with its title": (
+        "x = 1\n\n\n# -- gone --\n\ndef gone(): ...\n\n\n# -- more --\n\ndef b(): ...\n",
+        "x = 1\n\n\n# -- more --\n\ndef b(): ...\n",
+    ),
+    "the last section": ("x = 1\n\n# a\n# b\n\ndef gone(): ...\n", "x = 1\n"),
+    "the last section of a class": (
+        "class Box:\n    x = 1\n\n    # a\n\n    def gone(self): ...\n\n\ny = 1\n",
+        "class Box:\n    x = 1\n\n\ny = 1\n",
+    ),
+    "a title with more below stays": (
+        "x = 1\n\n# a\n\ndef gone(): ...\n\ndef b(): ...\n",
+        "x = 1\n\n# a\n\ndef b(): ...\n",
+    ),
+    "a title with something documented below stays": (
+        "x = 1\n\n# a\n\ndef gone(): ...\n\n# b's\ndef b(): ...\n",
+        "x = 1\n\n# a\n\n# b's\ndef b(): ...\n",
+    ),
+    "a comment that opens the file is no title": (
+        "# licence\n\ndef gone(): ...\n",
+        "# licence\n",
+    ),
+    "a comment below a statement is no title": (
+        "x = 1\n# x's\n\ndef gone(): ...\n",
+        "x = 1\n# x's\n",
+    ),
     "a byte order mark": ("\ufeffdef gone(): ...\nb = 'ä'\n", "\ufeffb = 'ä'\n"),
     "form feeds": ("a = 1\n\x0c\ndef gone(): ...\n\x0c\nb = 2\n", "a = 1\n\x0c\nb = 2\n"),
     "a property with its setter": (
@@ -99,6 +124,18 @@ CASES = {
     "an import in a function": (
         "def f():\n    from m import gone\n    return 1\n",
         "def f():\n    return 1\n",
+    ),
+    "imports for type checkers": (
+        "if t.TYPE_CHECKING:\n    from m import gone\n    from n import gone\nx = 1\n",
+        "x = 1\n",
+    ),
+    "an import for type checkers with another way": (
+        "if TYPE_CHECKING:\n    from m import gone\nelse:\n    gone = 1\n",
+        "if TYPE_CHECKING:\n    pass\nelse:\n    gone = 1\n",
+    ),
+    "one of two imports for type checkers": (
+        "if TYPE_CHECKING:\n    from m import gone\n    import a\n",
+        "if TYPE_CHECKING:\n    import a\n",
     ),
     "an import alone in a try": (
         "try:\n    from m import gone\nexcept E:\n    x = 1\nelse:\n    from n import gone\n",

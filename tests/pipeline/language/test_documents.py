@@ -26,6 +26,7 @@ GONE = {"pkg.gone", "pkg.core.gone", "pkg.module"}
         ),
         ("# A\n\n::: pkg.gone\n    options:\n      x: 1\n\n::: pkg.b\n", "# A\n\n::: pkg.b\n"),
         ("  .. automethod:: pkg.gone\n\n  Text\n", "  Text\n"),
+        (".. literalinclude:: ../src/pkg/module.py\n   :lines: 1-9\n\nB\n", "B\n"),
     ],
 )
 def test_the_directive_goes_with_its_options(before: str, after: str):
@@ -40,6 +41,7 @@ def test_the_directive_goes_with_its_options(before: str, after: str):
         ".. autofunction:: other.gone\n",
         ".. autosummary::\n\n   pkg.b\n\n   \n\n   text with words\n",
         "   pkg.gone\n",
+        ".. literalinclude:: ../src/pkg/other.py\n",
         "",
     ],
 )

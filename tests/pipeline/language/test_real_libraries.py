@@ -10,7 +10,8 @@ import packaging
 import pytest
 
 from pipeline.language.python.file_cut import FileCut
-from pipeline.language.python.references import ReferenceIndex, index_tree
+from pipeline.language.python.lint import new_findings
+from pipeline.language.python.references import index_tree
 from pipeline.language.python.seams import Plan, plan_deletion
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import is_valid
@@ -28,7 +29,10 @@ def everything(_path: str) -> bool:
     return True
 
 
-def plans(files: dict[str, str], index: ReferenceIndex) -> list[tuple[Definition, Plan | str]]:
+@functools.cache
+def plans(package: ModuleType) -> list[tuple[Definition, Plan | str]]:
+    files = sources_of(package)
+    index = index_tree(files)
     public = [it for it in index.definitions.values() if it.is_public]
     return [(it, plan_deletion([it], files, index, is_package_file=everything)) for it in public]
 
@@ -64,7 +68,7 @@ def changed(before: str, after: str, file: FileCut) -> set[str]:
 @pytest.mark.parametrize(("package", "least"), [(packaging, 20), (jinja2, 50)])
 def test_each_public_symbol_is_cut_cleanly_or_has_a_reason(package: ModuleType, least: int):
     files = sources_of(package)
-    results = plans(files, index_tree(files))
+    results = plans(package)
     reasons = [result for _, result in results if isinstance(result, str)]
     assert {it.partition(":")[0] for it in reasons} == {"used_at_import", "used_elsewhere"}
     done = [(definition, it) for definition, it in results if isinstance(it, Plan)]
@@ -76,3 +80,17 @@ def test_each_public_symbol_is_cut_cleanly_or_has_a_reason(package: ModuleType, 
             assert len(text) < len(files[path])
             imports_inside = any(binding.scope for binding in file.imports)
             assert imports_inside or not changed(files[path], text, file), definition.symbol
+
+
+@pytest.mark.parametrize("package", [packaging, jinja2])
+def test_a_linter_finds_nothing_in_what_is_left_that_it_had_not_found_before(package: ModuleType):
+    files = sources_of(package)
+    done = [it for _, it in plans(package) if isinstance(it, Plan)]
+    found = {
+        (path, finding)
+        for plan in done
+        for path, text in plan.new_sources
+        for finding in new_findings(files[path], text, path=path)
+    }
+    assert done
+    assert found == set()

@@ -66,6 +66,12 @@ def test_a_module_with_a_definition_left_stays():
     assert removed(planned) == []
 
 
+def test_what_is_there_for_type_checkers_keeps_no_module():
+    guarded = "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from a import B\n\n\n"
+    files = {"p/__init__.py": "", "p/m.py": f"{guarded}def one(x: 'B'): ...\n"}
+    assert removed(plan(files, "p/m.py")) == ["p/m.py"]
+
+
 def test_the_initialiser_goes_when_its_package_is_empty():
     files = {
         "p/__init__.py": "from p import inner\nfrom p.inner import one, two\n",

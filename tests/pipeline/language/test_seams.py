@@ -101,10 +101,6 @@ def test_everything_that_only_the_symbol_needs_goes_with_it():
         "src/pkg/core.py": '''\
 """Core."""
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["drop"]
 
@@ -136,6 +132,7 @@ def test_seams_name_all_that_went_besides_the_symbol():
         "src/pkg/_util.py:_check",
         "src/pkg/_util.py:sys",
         "src/pkg/core.py:BytesIO",
+        "src/pkg/core.py:TYPE_CHECKING",
         "src/pkg/core.py:_PATTERN",
         "src/pkg/core.py:_check",
         "src/pkg/core.py:_split",
@@ -179,21 +176,6 @@ def with_line(line: str, *, path: str = "tests/test_core.py") -> dict[str, str]:
 )
 def test_helpers_and_imports_that_others_may_need_stay(line: str, path: str, kept: str):
     assert kept in planned(with_line(line, path=path), "take")["src/pkg/core.py"]
-
-
-def test_imports_in_initialisers_guarded_ones_and_unused_ones_stay():
-    init = "import os\n\n\ndef take():\n    return os.name\n"
-    assert "import os" in dict(_at("src/pkg/__init__.py", init))["src/pkg/__init__.py"]
-    rest = "import side\ntry:\n    import os\nexcept E:\n    HAS = 0\nX = 1\n"
-    core = f"{rest}def take():\n    os.name\n"
-    text = dict(_at("src/pkg/core.py", core))["src/pkg/core.py"]
-    assert text == rest
-
-
-def _at(path: str, source: str) -> tuple[tuple[str, str], ...]:
-    result = plan({path: source}, "take", path=path)
-    assert isinstance(result, Plan), result
-    return result.new_sources
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What uses deleted code goes with it, as far as it can."""
 
+from collections.abc import Collection
+
 import pytest
 
 from pipeline.language.python.references import index_tree
@@ -9,8 +11,10 @@ from pipeline.language.python.users import Judge
 TESTS = "tests/"
 
 
-def plan(files: dict[str, str], name: str, *, most: int = 10) -> Plan | str:
-    """Plan to delete a name of `p/core.py` with its users."""
+def plan(
+    files: dict[str, str], name: str, *, most: int = 10, free: Collection[int] = ()
+) -> Plan | str:
+    """Plan to delete a name of `p/core.py` with its users; arms that run from some lines may go."""
 
     def is_package_file(path: str) -> bool:
         return not path.startswith(TESTS)
@@ -26,13 +30,14 @@ def plan(files: dict[str, str], name: str, *, most: int = 10) -> Plan | str:
             is_user=lambda _used, user: user.symbol.name != "namesake",
             is_test=lambda it: it.symbol.name.startswith(("test", "Test")),
             fits=lambda gone: len(gone.definitions) <= most,
+            is_free=lambda arm, _owner, _gone: arm.body.first_line in free,
         ),
     )
 
 
-def after(files: dict[str, str], name: str) -> dict[str, str]:
+def after(files: dict[str, str], name: str, *, free: Collection[int] = ()) -> dict[str, str]:
     """Return the files that change."""
-    planned = plan(files, name)
+    planned = plan(files, name, free=free)
     assert isinstance(planned, Plan), planned
     return dict(planned.new_sources)
 
@@ -54,7 +59,7 @@ GONE = "def gone():\n    return 1\n"
         ("def user(x: gone): ...\n\n\nx = 1\n", "x = 1\n"),
         ("TABLE = {'gone': gone, 'x': 1}\n", "TABLE = {'x': 1}\n"),
         ("alias = gone\n\n\ndef user():\n    return alias()\n\n\nx = 1\n", "x = 1\n"),
-        ("import reg\n\nreg.register(gone)\nx = 1\n", "import reg\n\nx = 1\n"),
+        ("import reg\n\nreg.register(gone)\nx = reg.y\n", "import reg\n\nx = reg.y\n"),
         ("class Base(gone): ...\n\n\nclass More(Base): ...\n\n\nx = 1\n", "x = 1\n"),
         ("class C:\n    tools = [gone, 1]\n", "class C:\n    tools = [1]\n"),
     ],
@@ -137,3 +142,95 @@ def test_what_tests_share_is_an_obstacle_when_it_could_not_be_imported():
         "tests/helpers.py": "from p.core import gone\n\n\nclass Shared:\n    subject = gone\n",
     }
     assert plan(files, "gone") == "used_at_import: read at tests/helpers.py:5 in Shared"
+
+
+BRANCHES = """\
+from p.core import gone, other
+
+
+def user(x):
+    if x == 1:
+        # Why.
+        y = gone()
+        return y
+    elif x == 2:
+        return gone(2)
+    elif x == 3:
+        return other()
+    gone(x)
+    match x:
+        case 4:
+            return gone()
+        case _:
+            pass
+    try:
+        x = other()
+    except gone:
+        return 5
+    except KeyError:
+        pass
+    return _kept(x)
+
+
+def _kept(x):
+    if x:
+        gone()
+    return x
+"""
+LEFT = """\
+from p.core import other
+
+
+def user(x):
+    if x == 3:
+        return other()
+    match x:
+        case _:
+            pass
+    try:
+        x = other()
+    except KeyError:
+        pass
+    return _kept(x)
+
+
+def _kept(x):
+    return x
+"""
+# Where the branches, and the call, start that may go.
+FREE = (7, 10, 13, 16, 22, 30)
+
+
+def test_what_nothing_else_runs_goes_from_a_function_that_stays():
+    files = {"p/core.py": GONE + "\n\ndef other(): ...\n", "p/user.py": BRANCHES}
+    assert after(files, "gone", free=FREE)["p/user.py"] == LEFT
+
+
+def test_a_function_goes_when_one_of_its_branches_cannot():
+    files = {"p/core.py": GONE + "\n\ndef other(): ...\n", "p/user.py": BRANCHES}
+    planned = plan(files, "gone", free=FREE[1:])
+    assert isinstance(planned, Plan)
+    assert {it.symbol.qualname for it in planned.definitions} == {"gone", "user", "_kept"}
+
+
+@pytest.mark.parametrize(
+    ("before", "left"),
+    [
+        ("    if x:\n        gone()\n    else:\n        y()\n",
+         "    if x:\n        pass\n    else:\n        y()\n"),
+        ("    if x:\n        gone()\n    elif z:\n        y()\n", "    if z:\n        y()\n"),
+        ("    if x:\n        y()\n    elif z:\n        gone()\n    else:\n        y()\n",
+         "    if x:\n        y()\n    else:\n        y()\n"),
+        ("    if x:\n        y()\n    elif z:\n        gone()\n", "    if x:\n        y()\n"),
+        ("    if x:\n        gone()\n    elif z:\n        gone()\n", "    pass\n"),
+        ("    for y in x:\n        gone(y)\n", "    for y in x:\n        pass\n"),
+        ("    with x:\n        if gone():\n            y()\n", "    with x:\n        pass\n"),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_a_statement_is_whole(before: str, left: str):
+    files = {
+        "p/core.py": GONE,
+        "p/user.py": f"from p.core import gone\n\n\ndef user(x, y, z):\n{before}\n\nu = 1\n",
+    }
+    text = after(files, "gone", free=range(100))["p/user.py"]
+    assert text == f"def user(x, y, z):\n{left}\n\nu = 1\n"

@@ -87,6 +87,7 @@ AGREE = {
         {"a::b": ("passed", "failed")},
     ),
     "what did not collect": ([outcome("a.py::b")], {**ONE, "::a.py": ("error",)}),
+    "no test was run": ([], None),
 }
 DIFFER = {
     "failed": ([outcome("a.py::b")], {"a::b": ("failed",)}),
@@ -101,7 +102,7 @@ DIFFER = {
 
 
 @pytest.mark.parametrize(("ours", "theirs"), AGREE.values(), ids=AGREE)
-def test_reports_agree(ours: list[TestOutcome], theirs: dict[str, tuple[str, ...]]):
+def test_reports_agree(ours: list[TestOutcome], theirs: dict[str, tuple[str, ...]] | None):
     assert disagreement(ours, theirs) == ""
 
 

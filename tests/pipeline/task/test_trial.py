@@ -8,7 +8,7 @@ from pipeline.prepare import Prepared
 from pipeline.task.planting import draw_twins, plant
 from pipeline.task.record import FailToPass, Grading, Reject, Sentinel, Task
 from pipeline.task.solve_tree import function_of
-from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, measure_grading, refuse_bare
+from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, can_withhold, measure_grading
 from pipeline.task.verdict import ALL
 from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf
 
@@ -92,14 +92,12 @@ def test_targets_that_are_not_solved_on_the_snapshot_itself_are_rejected(
     assert isinstance(measured("test_a", "frames pkg.py"), Grading)
 
 
-def test_targets_that_stand_alone_or_in_a_table_are_not_bare():
+def test_of_targets_that_stand_alone_or_in_a_table_a_part_can_be_withheld():
     snapshot = {"tests/test_a.py": TESTS.encode(), "tests/test_b.py": b"def test_one(): pass\n"}
     ids = [f"tests/test_a.py::{name}" for name in NAMES]
-    assert refuse_bare(ids, snapshot, seed=0, task_id="a") is None
-    assert refuse_bare(ids[:2], snapshot, seed=0, task_id="a") is None
-    result = refuse_bare(["tests/test_b.py::test_one"], snapshot, seed=0, task_id="a")
-    assert result is not None
-    assert result.reason == "nothing_to_hide"
+    assert can_withhold(ids, snapshot)
+    assert can_withhold(ids[:2], snapshot)
+    assert not can_withhold(["tests/test_b.py::test_one"], snapshot)
 
 
 def test_a_small_task_hides_one_test_and_has_a_twin_of_each_kind(task_of: TaskOf):
