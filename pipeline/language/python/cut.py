@@ -139,10 +139,13 @@ class _Cutter:
             yield from self.edit(own)
         for other in rest:
             (following, *_) = other.body
-            goes_on = isinstance(following, ast.If) and is_elif(following, self.lines)
-            if goes_on and not self._is_gone(following):
-                is_first = is_first and arm is not None
-                yield from self._edit_branches(following, prefix=prefix, is_first=is_first)
+            is_open = is_first and arm is not None
+            if (
+                isinstance(following, ast.If)
+                and is_elif(following, self.lines)
+                and not self._is_gone(following)
+            ):
+                yield from self._edit_branches(following, prefix=prefix, is_first=is_open)
             else:
                 yield from self.edit(other)
 
