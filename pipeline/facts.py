@@ -10,10 +10,12 @@ from pipeline.language.python.seams import Plan
 from pipeline.language.python.sources import package_files
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import split_lines
+from pipeline.language.python.users import owner_of
+from pipeline.language.python.uses import Use
 from pipeline.library import Library
 from pipeline.prepare import Prepared
 from pipeline.task.patch import is_protected
-from pipeline.task.record import Evidence, Feature, Grading
+from pipeline.task.record import Evidence, Feature, Grading, Symbol
 
 
 def collect_facts(
@@ -41,6 +43,8 @@ def collect_facts(
             it.path for it in plan.files if it.is_removed and not is_protected(it.path)
         ),
         lost_imports=tuple(_lost_imports(plan)),
+        lost_names=tuple(_lost_names(plan)),
+        lost_uses=tuple(dict.fromkeys(_lost_uses(plan, library))),
         symptoms=tuple(text for text, _ in symptoms.most_common()),
         option_docs=plan.option_docs,
     )
@@ -67,7 +71,7 @@ def _part(definition: Definition, plan: Plan, library: Library) -> Part:
             index=library.index,
             is_package_file=package.__contains__,
         ),
-        exports=tuple(_exports(plan, library, name=symbol.name)),
+        exports=tuple(_exports(plan, library, symbol=symbol)),
     )
 
 
@@ -85,14 +89,41 @@ def _lost_imports(plan: Plan) -> Iterator[str]:
                 yield f"`{what}` in `{file.path}`"
 
 
-def _exports(plan: Plan, library: Library, *, name: str) -> Iterator[str]:
-    """Yield the places besides the definition, tests aside, that named the symbol."""
+def _lost_names(plan: Plan) -> Iterator[str]:
+    """Yield the public names that were assigned."""
+    for file in plan.files:
+        if not is_protected(file.path) and not file.path.endswith(".pyi"):
+            yield from (f"`{it}` in `{file.path}`" for it in file.constants if not _is_private(it))
+
+
+def _lost_uses(plan: Plan, library: Library) -> Iterator[str]:
+    """Yield the functions of which a branch or a call went."""
+    for file in plan.files:
+        for arm in file.arms:
+            use = Use(
+                path=file.path,
+                line=arm.span.first_line,
+                scope="",
+                kind="read",
+                at_import=False,
+            )
+            owner = owner_of(use, library.index)
+            if isinstance(owner, Definition):
+                yield f"`{owner.symbol.qualname}` in `{file.path}`"
+
+
+def _exports(plan: Plan, library: Library, *, symbol: Symbol) -> Iterator[str]:
+    """Yield the places besides the definition, tests aside, that named the symbol.
+
+    Nobody imports a method.
+    """
+    name, is_top = symbol.name, "." not in symbol.qualname
     for file in plan.files:
         if is_protected(file.path) or file.is_removed:
             continue
-        if name in file.exports:
+        if is_top and name in file.exports:
             yield f"`__all__` of `{file.path}`"
-        if any(name in {it.target, it.name} for it in file.imports):
+        if is_top and any(name in {it.target, it.name} for it in file.imports):
             yield f"the imports of `{file.path}`"
         lines = split_lines(library.sources[file.path])
         for it in file.rows:

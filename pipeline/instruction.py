@@ -48,6 +48,10 @@ class Facts:
     removed_files: tuple[str, ...]
     # Imports that nobody needs without it: "`import re` in `toolz/core.py`".
     lost_imports: tuple[str, ...]
+    # Public names that were assigned and went with it: "`LIMIT` in `toolz/core.py`".
+    lost_names: tuple[str, ...]
+    # Functions that stay and lost the branch or call that used it: "`Box.size` in `box.py`".
+    lost_uses: tuple[str, ...]
     # First line of each target's exception on the ablated tree, most frequent first.
     symptoms: tuple[str, ...]
     # What the docstrings said of the option, when the Feature is one.
@@ -97,6 +101,8 @@ def _render(style: str, facts: Facts) -> str:
             parts=[_render_part(it) for it in facts.parts],
             removed_files=facts.removed_files,
             lost_imports=facts.lost_imports,
+            lost_names=facts.lost_names,
+            lost_uses=facts.lost_uses,
             tests=shown[:MAX_TESTS],
             num_tests=len(shown),
             has_hidden=bool(facts.grading.hidden or facts.grading.shortened),
@@ -129,6 +135,7 @@ def _render_part(part: Part) -> dict[str, object]:
         "import_line": import_line(described.import_paths, kind=symbol.kind),
         "signature": interface_of(described, name=symbol.name),
         "prose": described.docstring,
+        "examples": described.examples,
         "members": [
             {"signature": _stack(method.signatures), "prose": method.summary}
             for method in described.methods

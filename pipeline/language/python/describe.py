@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.language.python.bindings import DEFINITIONS, DefinitionNode, assigned_name
-from pipeline.language.python.docstrings import first_paragraph, prose_of
+from pipeline.language.python.docstrings import examples_of, first_paragraph, prose_of
 from pipeline.language.python.layout import module_name
 from pipeline.language.python.references import ReferenceIndex, find_links
 from pipeline.language.python.symbols import Definition, dotted, nodes_named
@@ -55,6 +55,8 @@ class Description:
     signatures: tuple[Signature, ...]
     # Prose of the docstring, no code.
     docstring: str
+    # Its doctests.
+    examples: str
     # The rest is empty but for classes. Decorators of the class, then its bases, as written.
     decorators: tuple[str, ...]
     bases: tuple[str, ...]
@@ -91,6 +93,7 @@ def describe(
         import_paths=import_paths(definition, index, is_package_file=is_package_file),
         signatures=_signatures(constructors if is_class else nodes),
         docstring=prose_of(definition.docstring),
+        examples=examples_of(definition.docstring),
         decorators=tuple(f"@{name}" for name in definition.decorators) if is_class else (),
         bases=tuple(ast.unparse(base) for owner in nodes for base in _bases(owner)),
         methods=tuple(_methods(methods)),

@@ -12,6 +12,9 @@ _PROSE_DIRECTIVE = re.compile(r"\s*\.\. [\w-]+::\s*")
 _TITLE = re.compile(r"\s*(Examples?|Usages?|Doctests?)\s*:*\s*", re.IGNORECASE)
 _UNDERLINE = re.compile(r"\s*([-=~^\"'`])\1{2,}\s*")
 
+# Of one docstring: a page of them is no summary.
+MAX_EXAMPLE_LINES = 24
+
 # Stands for a piece of code that was taken out.
 _CODE = "\0"
 
@@ -27,26 +30,54 @@ def prose_of(docstring: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
 
 
+def examples_of(docstring: str) -> str:
+    r"""Return the doctests of a docstring, as many as fit; their own indentation is left out.
+
+    >>> examples_of("Add one.\n\n    >>> inc(1)\n    2\n\nNever fails.")
+    '>>> inc(1)\n2'
+    """
+    lines = docstring.expandtabs().splitlines()
+    blocks: list[str] = []
+    at = room = 0
+    while at < len(lines):
+        end = at + 1
+        if lines[at].lstrip().startswith(">>>"):
+            end = _end_of_paragraph(lines, at)
+            margin = _indent(lines[at])
+            room += end - at
+            if room > MAX_EXAMPLE_LINES:
+                break
+            blocks.append("\n".join(line[margin:].rstrip() for line in lines[at:end]))
+        at = end
+    return "\n\n".join(blocks)
+
+
 def first_paragraph(docstring: str) -> str:
     """Return the prose up to the first blank line."""
     return prose_of(docstring).partition("\n\n")[0]
 
 
 def _without_leads(lines: Sequence[str]) -> list[str]:
-    """Drop the marks of code, and a line by itself that only introduces what was there.
+    """Drop the marks of code, and a line that only introduces what was there.
 
-    A summary stays, as a sentence.
+    A summary stays, as a sentence; so does the end of one that starts in a line above.
     """
     kept = []
     for at, line in enumerate(lines):
         is_alone = at == 0 or lines[at - 1].strip() in {"", _CODE}
         below = next((it for it in lines[at + 1 :] if it.strip()), "")
         is_lead = line.rstrip().endswith(":") and is_alone and below == _CODE
-        if is_lead and at == 0:
+        ends_in_lead = line.rstrip().endswith(":") and not is_alone and below == _CODE
+        if (is_lead and at == 0) or (ends_in_lead and not _is_sentence(lines[at - 1])):
             kept.append(f"{line.rstrip(': ')}.")
-        elif line != _CODE and not is_lead:
+        elif line != _CODE and not is_lead and not ends_in_lead:
             kept.append(line)
     return kept
+
+
+def _is_sentence(line: str) -> bool:
+    """Tell whether a sentence ends with a line."""
+    return line.rstrip().endswith((".", "!", "?"))
 
 
 def _without_code(lines: Sequence[str]) -> Iterator[str]:

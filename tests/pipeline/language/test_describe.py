@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from pipeline.language.python.describe import Description, Signature, describe
-from pipeline.language.python.docstrings import first_paragraph, prose_of
+from pipeline.language.python.docstrings import examples_of, first_paragraph, prose_of
 from pipeline.language.python.references import index_tree
 
 CORE = '''\
@@ -124,10 +124,16 @@ def test_a_class_shows_its_public_surface():
 
 
 @pytest.mark.parametrize("qualname", ["take", "pick", "Box", "Box.area", "Box.of"])
-def test_no_body_code_and_no_example_is_told(qualname: str):
-    text = str(dataclasses.asdict(described(qualname)))
-    assert "secret" not in text
-    assert ">>>" not in text
+def test_no_body_code_is_told_and_examples_stand_apart(qualname: str):
+    found = described(qualname)
+    assert "secret" not in str(dataclasses.asdict(found))
+    assert ">>>" not in str(dataclasses.asdict(dataclasses.replace(found, examples="")))
+
+
+def test_as_many_examples_are_told_as_fit():
+    docstring = "Add.\n\n    >>> add(1)\n    2\n\nMore.\n\n>>> f()\n{}" + "\n>>> g()" * 30
+    assert examples_of(docstring) == ">>> add(1)\n2"
+    assert examples_of(docstring.partition("\n>>> g")[0]) == ">>> add(1)\n2\n\n>>> f()\n{}"
 
 
 def test_a_definition_of_another_source_is_an_error():
@@ -142,7 +148,8 @@ PROSE = {
     "doctest right below its text": ("Add:\n  >>> add(1)\n  2\n\nMore.", "Add.\n\nMore."),
     "literal block": ("See::\n\n    x = 1\n\n    y = 2\n\nMore.", "See.\nMore."),
     "line that leads to code": ("A.\n\nLike so:\n\n    >>> f()\n    1\n\nB.", "A.\n\nB."),
-    "line of a paragraph": ("A.\nLike\nso:\n\n>>> f()\n\nB.", "A.\nLike\nso:\n\nB."),
+    "line of a paragraph": ("A.\nLike\nso:\n\n>>> f()\n\nB.", "A.\nLike\nso.\n\nB."),
+    "line below a sentence": ("A.\nLike so:\n\n>>> f()\n\nB.", "A.\n\nB."),
     "lonely colons": ("See.\n\n::\n\n    x = 1\n\nMore.", "See.\n\nMore."),
     "directive": ("A.\n\n.. code-block:: python\n   :x:\n\n   y = 2\n\nMore.", "A.\n\nMore."),
     "note": (
