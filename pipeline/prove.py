@@ -8,7 +8,7 @@ from pipeline.task.changed import changing_suite
 from pipeline.task.grade import Desk, Grade, grade, lay_out, outcomes_of
 from pipeline.task.patch import apply_patch, is_protected
 from pipeline.task.record import Reject, Task
-from pipeline.task.solve_tree import restore_tests, solve_tree
+from pipeline.task.solve_tree import function_of, restore_tests, solve_tree
 from pipeline.task.stub import RAISES, RETURNS_NOTHING, stub_tree
 from pipeline.task.suite import EarlyStop, SuiteRequest, SuiteRun
 from pipeline.task.tree import Changes, apply_changes, changes_between, read_tree
@@ -67,9 +67,14 @@ class _Proof:
     run_changed: Callable[[Changes, SuiteRequest], SuiteRun]
 
     def refuse_survivors(self) -> Reject | None:
-        """Refuse targets that a solver sees pass before the work."""
+        """Refuse targets that a solver sees pass before the work.
+
+        A part of a test that was cut short may, while something else that is shown fails.
+        """
         survivors = self.passing(self.visible, self.shown)
-        if not survivors:
+        shortened = set(self.task.grading.shortened)
+        odd = [key for key in survivors if function_of(key) not in shortened]
+        if not odd and (not self.visible or len(survivors) < len(self.visible)):
             return None
         detail = f"{len(survivors)} targets pass on the solve tree, first: {survivors[0]}"
         return Reject(stage="validation", reason="target_survives", detail=detail)
