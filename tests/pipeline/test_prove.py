@@ -59,6 +59,21 @@ def test_a_task_that_a_solver_could_not_or_need_not_solve_is_rejected(
     assert result == Reject(stage="validation", reason=reason, detail=detail)
 
 
+SLUG = "tests/test_words.py::test_slug"
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_what_is_left_of_a_shortened_test_may_pass_while_another_fails(
+    task: Task, pantry_desk: Desk, has_others: bool
+):
+    ids = (*(it.id for it in task.evidence.fail_to_pass if has_others), SLUG)
+    grading = replace(task.grading, shortened=(SLUG,), hidden=())
+    result = prove_task(replace(with_targets(task, *ids), grading=grading), desk=pantry_desk)
+    detail = f"1 targets pass on the solve tree, first: {SLUG}"
+    survives = Reject(stage="validation", reason="target_survives", detail=detail)
+    assert result == (None if has_others else survives)
+
+
 QUIET = "tests/test_quiet.py::test_quiet"
 
 
