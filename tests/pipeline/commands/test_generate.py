@@ -46,7 +46,8 @@ def test_what_only_the_feature_uses_goes_with_it(tiny_run: Path):
 def test_everything_else_is_a_reject_with_its_reason(tiny_run: Path):
     reasons = {(row.subject, row.stage, row.reason) for row in read_rejects(tiny_run)}
     assert reasons == {
-        ("tiny.shapes.Square.grow", "validation", "nothing_to_hide"),
+        ("tiny.shapes.Square.grow", "feature", "nothing_to_hide"),
+        ("tiny.words.shout(times=)", "feature", "reached_by_too_many_tests"),
         ("tiny.words", "feature", "reached_by_too_many_tests"),
         ("tiny.shapes", "feature", "reached_by_too_many_tests"),
     }

@@ -4,9 +4,9 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pipeline.language.python.option_code import Code, Passed
-from pipeline.language.python.option_scope import OptionScope
-from pipeline.language.python.option_survey import NAMESPACES, FileOption
+from pipeline.language.python.option.code import Code, Passed
+from pipeline.language.python.option.scope import OptionScope
+from pipeline.language.python.option.survey import NAMESPACES, FileOption
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.text import parse
 

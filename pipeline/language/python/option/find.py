@@ -4,18 +4,18 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.language.python.option_check import refuse_function
-from pipeline.language.python.option_code import (
+from pipeline.language.python.option.check import refuse_function
+from pipeline.language.python.option.code import (
     CONSTRUCTORS,
     FunctionNode,
     Passed,
     Taken,
     argument_of,
 )
-from pipeline.language.python.option_flags import flags_in
-from pipeline.language.python.option_plan import OptionPlan, Tree, plan_option
-from pipeline.language.python.option_scope import called_by, is_constructor
-from pipeline.language.python.option_value import Named, read_default
+from pipeline.language.python.option.flags import flags_in
+from pipeline.language.python.option.plan import OptionPlan, Tree, plan_option
+from pipeline.language.python.option.scope import called_by, is_constructor
+from pipeline.language.python.option.value import Named, read_default
 from pipeline.language.python.references import Key
 from pipeline.language.python.symbols import nodes_named
 from pipeline.language.python.text import parse

@@ -2,8 +2,8 @@
 
 import libcst as cst
 
-from pipeline.language.python.option_survey import FileOption, Scoped, Survey
-from pipeline.language.python.option_value import Known, Named, Worth
+from pipeline.language.python.option.survey import FileOption, Scoped, Survey
+from pipeline.language.python.option.value import Known, Named, Worth
 
 ENDINGS = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 STATEMENTS = (cst.BaseCompoundStatement, cst.SimpleStatementLine)

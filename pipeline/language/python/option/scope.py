@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.language.python.option_code import CONSTRUCTORS, Code, Passed, Stored, Taken
-from pipeline.language.python.option_survey import FileOption
+from pipeline.language.python.option.code import CONSTRUCTORS, Code, Passed, Stored, Taken
+from pipeline.language.python.option.survey import FileOption
 from pipeline.language.python.references import Key, ReferenceIndex
 
 # Besides by its name, a class is called by these.

@@ -8,17 +8,17 @@ from pipeline.language.python.closure import gather, grow
 from pipeline.language.python.cut import Cuts, cut
 from pipeline.language.python.file_cut import FileCut, edit
 from pipeline.language.python.lint import name_import, new_findings
-from pipeline.language.python.option_check import refuse_result
-from pipeline.language.python.option_code import (
+from pipeline.language.python.option.check import refuse_result
+from pipeline.language.python.option.code import (
     Code,
     FunctionNode,
     argument_of,
     last_name,
     read_code,
 )
-from pipeline.language.python.option_flags import lay_flag
-from pipeline.language.python.option_fold import Folded, fold
-from pipeline.language.python.option_scope import OptionScope, lay_scope
+from pipeline.language.python.option.flags import lay_flag
+from pipeline.language.python.option.fold import Folded, fold
+from pipeline.language.python.option.scope import OptionScope, lay_scope
 from pipeline.language.python.references import Key, ReferenceIndex
 from pipeline.language.python.seams import Plan
 from pipeline.language.python.symbols import Definition, Span, nodes_named

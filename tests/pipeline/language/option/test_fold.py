@@ -4,9 +4,9 @@ import ast
 
 import pytest
 
-from pipeline.language.python.option_code import read_code
-from pipeline.language.python.option_fold import Folded, fold
-from pipeline.language.python.option_survey import FileOption
+from pipeline.language.python.option.code import read_code
+from pipeline.language.python.option.fold import Folded, fold
+from pipeline.language.python.option.survey import FileOption
 from pipeline.language.python.symbols import Span
 from pipeline.language.python.text import is_valid
 

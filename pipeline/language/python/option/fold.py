@@ -7,11 +7,11 @@ from functools import lru_cache
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from pipeline.language.python.option_docs import cut_docs
-from pipeline.language.python.option_expressions import ExpressionFolder, bare
-from pipeline.language.python.option_items import without_parameter
-from pipeline.language.python.option_survey import FileOption, survey
-from pipeline.language.python.option_value import dotted, is_pure, read_default
+from pipeline.language.python.option.docs import cut_docs
+from pipeline.language.python.option.expressions import ExpressionFolder, bare
+from pipeline.language.python.option.items import without_parameter
+from pipeline.language.python.option.survey import FileOption, survey
+from pipeline.language.python.option.value import dotted, is_pure, read_default
 from pipeline.language.python.symbols import Span
 
 Removable = cst.RemovalSentinel | cst.FlattenSentinel[cst.BaseStatement]

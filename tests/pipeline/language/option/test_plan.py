@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipeline.language.python.option_code import read_code
-from pipeline.language.python.option_find import FoundOption, find_options
-from pipeline.language.python.option_plan import OptionPlan, Tree
+from pipeline.language.python.option.code import read_code
+from pipeline.language.python.option.find import FoundOption, find_options
+from pipeline.language.python.option.plan import OptionPlan, Tree
 from pipeline.language.python.references import index_tree
 
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from pipeline.language.python.bindings import DEFINITIONS, arguments_of, bindings_in
-from pipeline.language.python.option_code import FunctionNode, defaults_of, last_name
+from pipeline.language.python.option.code import FunctionNode, defaults_of, last_name
 
 # Decorators that hand on what they are given, and show no signature to anybody.
 HARMLESS = frozenset({

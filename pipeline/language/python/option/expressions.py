@@ -2,10 +2,10 @@
 
 import libcst as cst
 
-from pipeline.language.python.option_code import CONSTRUCTORS
-from pipeline.language.python.option_items import without_argument
-from pipeline.language.python.option_marks import Marker, within
-from pipeline.language.python.option_value import Known, dotted
+from pipeline.language.python.option.code import CONSTRUCTORS
+from pipeline.language.python.option.items import without_argument
+from pipeline.language.python.option.marks import Marker, within
+from pipeline.language.python.option.value import Known, dotted
 
 ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.SimpleString, cst.BaseNumber)
 
