@@ -12,6 +12,7 @@ from pipeline.commands.doctor import doctor
 from pipeline.commands.generate import generate
 from pipeline.commands.grade import grade
 from pipeline.commands.inspect import inspect
+from pipeline.commands.interrupt import adopt_orphans, end_descendants
 from pipeline.commands.say import show_notices
 from pipeline.commands.verify import verify
 
@@ -53,10 +54,14 @@ app.command()(verify)
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; leave no process behind, however it ends."""
+    adopt_orphans()
     # Like Ctrl-C until a command knows better, so that what has begun is tidied up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    app()
+    try:
+        app()
+    finally:
+        end_descendants()
 
 
 if __name__ == "__main__":

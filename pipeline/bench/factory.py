@@ -24,10 +24,10 @@ QUICK_MANIFEST = REPOS / "smoke.toml"
 # Small suites, one in the middle, and some of more than ten seconds.
 LIBRARIES = ("boltons", "jinja2", "werkzeug", "pyrsistent", "networkx")
 # Candidates of each library: as many for the fast way as for the plain one.
-NUM_CANDIDATES, QUICK_CANDIDATES = 8, 2
+NUM_CANDIDATES, QUICK_CANDIDATES = 6, 2
 # Libraries for the comparison of pooled with individual evidence, and candidates of each.
 POOLED = ("toolz", "boltons", "more-itertools", "jinja2", "werkzeug", "tomlkit", "flask", "click")
-NUM_POOLED, QUICK_POOLED = 36, 4
+NUM_POOLED, QUICK_POOLED = 30, 4
 PEER_COLUMNS = (
     "SWE-smith candidates", "its tests", "its tasks", "its failed runs", "it generates, s",
     "it validates, s", "its CPU a task", "its tasks an hour", "times it",

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar, get_args
 import typer
 
 from pipeline.cache import cache_folder
-from pipeline.commands.interrupt import end_descendants, stop_on_signal
+from pipeline.commands.interrupt import stop_on_signal
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -192,7 +192,6 @@ def _work(run: Callable[[], None], *, repos: Sequence[Repo], factory: Factory) -
     worker.start()
     _draw(worker, Tally(repos=repos, factory=factory, on_repo=_say_repo))
     if stopped.is_set():
-        end_descendants()
         end(STOPPED, code=INTERRUPTED)
     if failures and not isinstance(failures[0], SandboxStoppedError):
         raise failures[0]

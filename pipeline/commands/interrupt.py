@@ -33,13 +33,11 @@ def stoppable_sandbox(name: SandboxName, *, message: str) -> Iterator[Sandbox]:
         SandboxUnavailableError: it does not work here.
     """
     sandbox = open_sandbox(name, warm=True)
-    stopped = stop_on_signal(sandbox.stop, message=message)
+    stop_on_signal(sandbox.stop, message=message)
     try:
         yield sandbox
     finally:
         sandbox.stop()
-        if stopped.is_set():
-            end_descendants()
 
 
 def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event:
@@ -64,12 +62,17 @@ def stop_on_signal(stop: Callable[[], None], *, message: str) -> threading.Event
     return stopped
 
 
+def adopt_orphans() -> None:
+    """Become the parent of what dead children of this process leave, from now on."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def end_descendants() -> None:
     """Kill all that this process has started, before it ends; grandchildren of the dead as well.
 
     A bwrap that dies at once may have a child that nothing has told to die with it.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     deadline_s = time.monotonic() + END_S
     while (children := _living_children()) and time.monotonic() < deadline_s:
         for child in children:

@@ -196,6 +196,7 @@ from pantry import odd
 
 def test_whisper():
     assert odd.whisper("Hot") == "hot..."
+    assert odd.whisper("Cold") == "cold..."
 
 
 def test_exports():
@@ -214,8 +215,9 @@ def test_sigh():
 
 
 def test_murmur():
-    if hasattr(odd, "murmur") or os.environ["PYTHONHASHSEED"] == "0":
-        assert odd.murmur("Hot") == "hot, perhaps"
+    asks = hasattr(odd, "murmur") or os.environ["PYTHONHASHSEED"] == "0"
+    assert not asks or odd.murmur("Hot") == "hot, perhaps"
+    assert not asks or odd.murmur("Cold") == "cold, perhaps"
 """,
     "tests/test_lazy.py": """\
 from pantry.lazy import hum, whisper

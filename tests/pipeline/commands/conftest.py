@@ -1,6 +1,7 @@
 """Run `regrow` as a user does, on small repositories made for the test."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -226,6 +227,17 @@ def wait_for_records(folder: Path, number: int, process: subprocess.Popen[str]) 
         if process.poll() is not None:
             return
         time.sleep(0.02)
+
+
+def wait_until_it_listens(process: "subprocess.Popen[str]") -> None:
+    """Wait until a command has begun and looks after signals itself, or has ended."""
+    bit = 1 << (signal.SIGTERM - 1)
+    while process.poll() is None:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+        if int(caught, 16) & bit:
+            return
+        time.sleep(0.05)
 
 
 def processes_naming(text: str) -> list[str]:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from pipeline.task.manifest import read_manifest, write_manifest
 from pipeline.task.record import Task
 from pipeline.task.shards import read_tasks, write_shards
-from tests.pipeline.commands.conftest import Regrow
+from tests.pipeline.commands.conftest import Regrow, wait_until_it_listens
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_its_trees_are_removed_and_those_of_killed_ones_but_not_those_of_one_at_
 def test_an_interrupt_ends_it(copy: Path, environ: dict[str, str]):
     command = [sys.executable, "-m", "pipeline", "verify", str(copy)]
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2.5)
+        wait_until_it_listens(process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     assert process.returncode in {0, 130}

@@ -15,7 +15,7 @@ from pipeline.language.python.option.code import (
 from pipeline.language.python.option.flags import flags_in
 from pipeline.language.python.option.plan import OptionPlan, Tree, plan_option
 from pipeline.language.python.option.scope import called_by, is_constructor
-from pipeline.language.python.option.value import Named, read_default
+from pipeline.language.python.option.value import Known, Named, read_default
 from pipeline.language.python.references import Key
 from pipeline.language.python.symbols import nodes_named
 from pipeline.language.python.text import parse
@@ -23,6 +23,8 @@ from pipeline.language.python.usage import relatives_of
 
 # Functions that share an option; more are the way of a whole library.
 MAX_OWNERS = 8
+# Parameters that are folded to see whether they can be, of one tree: each takes part of a second.
+MAX_PLANNED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +48,46 @@ class FoundOption:
 def find_options(
     tree: Tree, *, refuse: Callable[[Key, Sequence[Key]], str] = lambda _owner, _users: ""
 ) -> Iterator[FoundOption]:
-    """Yield the options of public functions and constructors, each once, and of commands.
+    """Yield the options of commands, and of public functions and constructors, each once.
+
+    Of the latter those come first that most tests pass, and only so many are looked at.
 
     Args:
         tree: its code.
         refuse: says of a function and the test code that passes a parameter, both by path and
             qualified name, why that is not worth a plan; else empty.
     """
-    seen: set[tuple[str, frozenset[Key]]] = set()
-    for name, takers in sorted(tree.code.taken.items()):
-        public = [it for it in takers if not name.startswith("_") and _is_public(it.key, tree)]
-        starts = [(it, tuple(_test_calls(name, it, tree))) for it in public]
-        starts = [
-            (it, calls) for it, calls in starts if any(_differs(name, it, call) for call in calls)
-        ]
-        for start, calls in sorted(starts, key=lambda it: (-len(it[1]), it[0].key)):
-            if any(start.key in owners for other, owners in seen if other == name):
-                continue
-            found = _found(name, start, calls, tree, refuse=refuse)
-            seen.add((name, frozenset(found.owners)))
-            yield found
     yield from _find_flags(tree)
+    seen: set[tuple[str, frozenset[Key]]] = set()
+    num_planned = 0
+    for name, start, calls in _starts(tree):
+        if any(start.key in owners for other, owners in seen if other == name):
+            continue
+        users = tuple((it.path, it.scope) for it in calls)
+        default = read_default(start.default)
+        why = "" if default else f"its default is no constant: {start.default}"
+        why = why or refuse(start.key, users)
+        if default is None or why:
+            yield FoundOption(name=name, owners=(start.key,), calls=calls, users=users, plan=why)
+            continue
+        if num_planned == MAX_PLANNED:
+            return
+        num_planned += 1
+        owners, plan = _planned(name, start, tree, default=default)
+        seen.add((name, frozenset(owners)))
+        yield FoundOption(name=name, owners=owners, calls=calls, users=users, plan=plan)
+
+
+def _starts(tree: Tree) -> list[tuple[str, Taken, tuple[Passed, ...]]]:
+    """Return the parameters to which tests pass other values, those first that most calls name."""
+    found = [
+        (name, it, tuple(_test_calls(name, it, tree)))
+        for name, takers in tree.code.taken.items()
+        for it in takers
+        if not name.startswith("_") and _is_public(it.key, tree)
+    ]
+    passed = [it for it in found if any(_differs(it[0], it[1], call) for call in it[2])]
+    return sorted(passed, key=lambda it: (-len(it[2]), it[0], it[1].key))
 
 
 def _find_flags(tree: Tree) -> Iterator[FoundOption]:
@@ -104,21 +125,10 @@ def _differs(name: str, taken: Taken, passed: Passed) -> bool:
     return value is not None and ast.unparse(value) != taken.default
 
 
-def _found(
-    name: str,
-    start: Taken,
-    calls: tuple[Passed, ...],
-    tree: Tree,
-    *,
-    refuse: Callable[[Key, Sequence[Key]], str],
-) -> FoundOption:
+def _planned(
+    name: str, start: Taken, tree: Tree, *, default: Known
+) -> tuple[tuple[Key, ...], OptionPlan | str]:
     """Take the parameter out of all that share it; if that fails, of as few as will do."""
-    default = read_default(start.default)
-    users = tuple((it.path, it.scope) for it in calls)
-    why = "" if default else f"its default is no constant: {start.default}"
-    why = why or refuse(start.key, users)
-    if default is None or why:
-        return FoundOption(name=name, owners=(start.key,), calls=calls, users=users, plan=why)
     tried: list[tuple[Key, ...]] = []
     plan: OptionPlan | str = ""
     for is_deep in (True, False):
@@ -130,7 +140,7 @@ def _found(
         plan = _refuse(name, owners, tree, named=named) or plan_option(name, owners, tree)
         if not isinstance(plan, str):
             break
-    return FoundOption(name=name, owners=tried[-1], calls=calls, users=users, plan=plan)
+    return tried[-1], plan
 
 
 def _grown(name: str, start: Taken, tree: Tree, *, is_deep: bool) -> list[Key]:
