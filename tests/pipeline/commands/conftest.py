@@ -193,7 +193,7 @@ def regrow(environ: dict[str, str]) -> Regrow:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=600,
             **options,
         )
 
