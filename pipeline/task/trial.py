@@ -32,9 +32,9 @@ from pipeline.task.verdict import (
     outcomes_by_function,
 )
 
-# More need not be tried: a run draws five and three.
-MAX_SENTINELS = 8
-MAX_CLONES = 4
+# More need not be tried: a run draws a few.
+MAX_SENTINELS = 12
+MAX_CLONES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
