@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pipeline.hacks.setting import FileChanges
 from pipeline.sandbox.protocol import Job, Mount
@@ -64,7 +65,8 @@ def run_naively(desk: Desk, base: Path, changes: FileChanges) -> Looked:
     """
     with (
         changed_tree(base, changes, scratch=desk.scratch, sandbox=desk.sandbox) as tree,
-        copied_tree(_nothing(desk.scratch), scratch=desk.scratch, sandbox=desk.sandbox) as empty,
+        TemporaryDirectory(dir=desk.scratch) as nothing,
+        copied_tree(Path(nothing), scratch=desk.scratch, sandbox=desk.sandbox) as empty,
     ):
         finished = desk.sandbox.run(
             Job(
@@ -90,12 +92,6 @@ def run_naively(desk: Desk, base: Path, changes: FileChanges) -> Looked:
         report=texts.get("/tmp/report.xml", ""),
         reward=texts.get("reward.json", ""),
     )
-
-
-def _nothing(scratch: Path) -> Path:
-    folder = scratch / "nothing"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def pay(looked: Looked, ids: Iterable[str]) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -73,16 +74,17 @@ def unmarked(task: Task) -> Task:
 
 
 def test_a_slot_makes_one_task_and_says_what_became_of_the_others(
-    prepared: Prepared, folders: Folders, sandbox: Sandbox
+    prepared: Prepared, folders: Folders, sandbox: Sandbox, tmp_path: Path
 ):
+    own = replace(folders, scratch=tmp_path / "work")
     slot = slot_of(prepared, "pantry.odd.howl", "pantry.shelf.Shelf.find", "pantry.labels")
-    (made,) = fill_slots(prepared, [slot], folders=folders, sandbox=sandbox, seed=0)
+    (made,) = fill_slots(prepared, [slot], folders=own, sandbox=sandbox, seed=0)
     assert [task.feature.title for task in made.tasks] == ["pantry.shelf.Shelf.find"]
     assert [(it.subject, it.reject.reason) for it in made.left_out] == [
         ("pantry.odd.howl", "used_at_import"),
         ("pantry.labels", "not_tried"),
     ]
-    assert list(folders.scratch.iterdir()) == []
+    assert list(own.scratch.iterdir()) == []
 
 
 def test_slots_filled_together_make_the_tasks_that_each_makes_alone(
@@ -151,13 +153,14 @@ class Failing:
 
 
 def test_a_machine_that_breaks_in_the_shared_run_decides_nothing(
-    prepared: Prepared, folders: Folders, sandbox: Sandbox
+    prepared: Prepared, folders: Folders, sandbox: Sandbox, tmp_path: Path
 ):
+    own = replace(folders, scratch=tmp_path / "work")
     slots = [slot_of(prepared, "pantry.words"), slot_of(prepared, "pantry.units.convert")]
     failing = Failing(sandbox, num_tests=len(prepared.baseline.passing) // 2)
     with pytest.raises(SandboxBrokenError, match="no memory"):
-        fill_slots(prepared, slots, folders=folders, sandbox=failing, seed=0, mode="pooled")
-    assert list(folders.scratch.iterdir()) == []
+        fill_slots(prepared, slots, folders=own, sandbox=failing, seed=0, mode="pooled")
+    assert list(own.scratch.iterdir()) == []
 
 
 def slots_with(tests: Sequence[frozenset[int]]) -> list[tuple[Feature, ...]]:
