@@ -8,11 +8,13 @@ import typer
 
 from pipeline.commands.add_repo import add_repo
 from pipeline.commands.bench import bench
+from pipeline.commands.corpus import corpus
 from pipeline.commands.doctor import doctor
 from pipeline.commands.generate import generate
 from pipeline.commands.grade import grade
 from pipeline.commands.inspect import inspect
 from pipeline.commands.interrupt import adopt_orphans, end_descendants
+from pipeline.commands.monitor import monitor
 from pipeline.commands.say import show_notices
 from pipeline.commands.verify import verify
 
@@ -46,10 +48,12 @@ def _root(
 
 app.command()(add_repo)
 app.command()(bench)
+app.command()(corpus)
 app.command()(doctor)
 app.command()(generate)
 app.command()(grade)
 app.command()(inspect)
+app.command()(monitor)
 app.command()(verify)
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 from pipeline.factory import Envelope, Factory
 from pipeline.feature import LeftOut
+from pipeline.task.attempt_shards import kept_attempts
 from pipeline.task.manifest import RunFile, describe, write_manifest
 from pipeline.task.patch import is_protected
 from pipeline.task.patch_text import parse_patch
@@ -36,6 +37,7 @@ def finalise(repos: Sequence[Repo], *, factory: Factory) -> Outcome:
     shards = [
         *write_shards(run, "tasks", outcome.tasks),
         *write_shards(run, "rejects", outcome.rejects),
+        *kept_attempts(run),
     ]
     write_manifest(run, [*shards, *_attached(outcome, factory)], config=_config(repos, factory))
     return outcome

@@ -1,4 +1,4 @@
-"""Turn a candidate feature into a Task: delete, validate, describe, prove."""
+"""Turn a candidate feature into a Task: delete, validate, describe, scan, prove."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pipeline.agent.loop import transcript_lines
+from pipeline.certify import certify, refuse_leaks
 from pipeline.deletion import Deleted, delete_feature, gone_names
 from pipeline.desk import Folders
 from pipeline.facts import collect_facts
@@ -104,7 +105,7 @@ def finish_task(
     seed: int,
     method: Method = "fast",
 ) -> Task | Reject:
-    """Take a Deletion that is validated through strength, grading, instruction and proof."""
+    """Take a Deletion that is validated through strength, grading, instruction, scan and proof."""
     measured = (
         _measure_strength(draft, evidence, desk=desk, folders=folders)
         if method == "fast"
@@ -115,12 +116,13 @@ def finish_task(
     task = _write_task(draft, measured, desk=desk, seed=seed)
     if isinstance(task, Reject):
         return task
-    reject = prove_task(task, desk=desk, method=method)
+    certified = replace(task, leaks=certify(task, desk=desk, folders=folders))
+    reject = refuse_leaks(certified.leaks) or prove_task(task, desk=desk, method=method)
     if reject is not None:
         return reject
     transcript = transcript_lines(draft.deleted.turns)
     write_whole(folders.run / "transcripts" / f"{task.id}.jsonl", transcript)
-    return with_images(task, desk=desk, run=folders.run)
+    return with_images(certified, desk=desk, run=folders.run)
 
 
 def _measure_strength(

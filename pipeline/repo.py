@@ -12,6 +12,7 @@ from pipeline.checkout import checkout
 from pipeline.hygiene import ANYWHERE, clean
 from pipeline.index import download, find_sdist
 from pipeline.metadata import Project, read_project
+from pipeline.scrub import scrub
 from pipeline.snapshot import pack
 from pipeline.task.record import Reject, Repo, Snapshot, Source
 
@@ -68,7 +69,9 @@ def fetch(
         clean(found.tree, project=project.name)
         if not any(found.tree.rglob("*.py")):
             return Reject(stage="fetch", reason="no_python", detail=f"{repo.name}: no .py file")
-        snapshot, archive = pack(found.tree, into=into / "snapshots", released=found.released)
+        scrubbed = scrub(found.tree)
+        packed, archive = pack(found.tree, into=into / "snapshots", released=found.released)
+        snapshot = replace(packed, scrubbed=scrubbed)
         return Fetched(snapshot=snapshot, archive=archive, project=project)
 
 

@@ -10,7 +10,8 @@ from pipeline.task.record import Repo
 # The stages and what flows between them; `transforms.py` is the same on Beam:
 #
 #   Repo ─> fetch ─> environment ─> baseline ─> trace ─> features          = Factory.prepare
-#        ─> deletion by the agent ─> validation ─> instruction ─> Task     = Factory.make
+#        ─> deletion by the agent ─> validation ─> instruction
+#        ─> leak scan ─> Task                                              = Factory.make
 #        ─> finalise: done-records ─> shards ─> manifest
 #
 # Each stage answers with its result or a Reject; both end up in a done-record, and an Envelope

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pipeline.agent.tools import Answer, Call, Workbench
@@ -50,9 +50,17 @@ class ScriptedPolicy:
 
 
 def run_agent(
-    policy: Policy, workbench: Workbench, *, max_turns: int
+    policy: Policy, workbench: Workbench, *, max_turns: int, max_shown_chars: int | None = None
 ) -> tuple[Done, tuple[Turn, ...]]:
-    """Run a policy until it is done or out of turns; return its last word and the transcript."""
+    """Run a policy until it is done or out of turns; return its last word and the transcript.
+
+    Args:
+        policy: decides.
+        workbench: carries out.
+        max_turns: calls that it may make.
+        max_shown_chars: of an output that the policy gets to see, all of which the transcript
+            keeps; by default it sees all, and the beginning is kept.
+    """
     turns: list[Turn] = []
     answer: Answer | None = None
     for _ in range(max_turns):
@@ -60,20 +68,26 @@ def run_agent(
         if isinstance(step, Done):
             return step, tuple(turns)
         answer = workbench.use(step)
-        turns.append(_turn(step, answer))
+        kept = replace(answer, output=_cut(answer.output, max_shown_chars or MAX_OUTPUT_CHARS))
+        turns.append(_turn(step, kept))
+        if max_shown_chars is not None:
+            answer = kept
     return Done(reason="out_of_turns", detail=f"not done after {max_turns} turns"), tuple(turns)
 
 
 def _turn(call: Call, answer: Answer) -> Turn:
-    output = answer.output
-    if len(output) > MAX_OUTPUT_CHARS:
-        output = f"{output[:MAX_OUTPUT_CHARS]}\n… {len(output) - MAX_OUTPUT_CHARS} more characters"
     return Turn(
         thought=call.thought,
         tool=call.tool,
         arguments=canonical_json(call.arguments),
-        output=output,
+        output=answer.output,
     )
+
+
+def _cut(output: str, max_chars: int) -> str:
+    if len(output) <= max_chars:
+        return output
+    return f"{output[:max_chars]}\n… {len(output) - max_chars} more characters"
 
 
 def transcript_lines(turns: Iterable[Turn]) -> bytes:

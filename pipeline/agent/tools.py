@@ -1,4 +1,4 @@
-"""The tools an agent has in a sandbox: list, search, read, edit, write, delete, run tests."""
+"""The tools an agent has in a sandbox: list, search, read, edit, write, delete, run things."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox
+from pipeline.agent.shell import describe, read_command
+from pipeline.sandbox.protocol import Job, Limits, Mount, MountMode, Sandbox
 from pipeline.task.suite import (
     ENVIRONMENT,
     TOOLS,
@@ -60,9 +61,27 @@ class Workbench:
     """Owns an agent's work tree: calls run in a sandbox over it, edits stay, test runs do not."""
 
     def __init__(
-        self, tree: Path, *, bench: Bench, bytecode: Path, sandbox: Sandbox, limits: Limits
+        self,
+        tree: Path,
+        *,
+        bench: Bench,
+        bytecode: Path,
+        sandbox: Sandbox,
+        limits: Limits,
+        more: tuple[Mount, ...] = (),
     ) -> None:
+        """Open a workbench.
+
+        Args:
+            tree: of the agent alone; calls change it.
+            bench: everything else that the Repo's code needs.
+            bytecode: of the tree, compiled.
+            sandbox: where calls run.
+            limits: of a run of the tests.
+            more: what commands and file tools find besides.
+        """
         self.tree = tree
+        self._more = more
         # Of what the agent may know: the Snapshot's own gives deleted code away.
         self._bytecode = bytecode
         self._bench = bench
@@ -102,7 +121,9 @@ class Workbench:
             return self._use_files(call)
         if call.tool == "run_tests":
             return self._run_tests(call.arguments)
-        known = ", ".join((*FILE_TOOLS, "run_tests"))
+        if call.tool == "run_command":
+            return self._run_command(call.arguments)
+        known = ", ".join((*FILE_TOOLS, "run_tests", "run_command"))
         return Answer(ok=False, output=f"there is no tool {call.tool!r}, there are {known}")
 
     def _use_files(self, call: Call) -> Answer:
@@ -111,12 +132,7 @@ class Workbench:
         script = ("import_modules.py",) if imports else ("-I", "-S", "file_tools.py")
         job = Job(
             command=(f"{ENVIRONMENT}/bin/python", *script[:-1], f"{TOOLS}/{script[-1]}"),
-            mounts=(
-                Mount(source=self.tree, target=TREE, mode="overlay" if imports else "write"),
-                Mount(source=INSIDE, target=TOOLS),
-                *bench_mounts(self._bench),
-                *bytecode_mounts(self._sandbox, self._bench, tree=self._bytecode),
-            ),
+            mounts=self._mounts("overlay" if imports else "write"),
             workdir=TREE,
             variables=bench_variables(self._bench),
             limits=FILE_LIMITS,
@@ -132,6 +148,31 @@ class Workbench:
                 ok=False, output=f"the call died with status {finished.exit_code}: {last}"
             )
         return answer
+
+    def _mounts(self, mode: MountMode) -> tuple[Mount, ...]:
+        return (
+            Mount(source=self.tree, target=TREE, mode=mode),
+            Mount(source=INSIDE, target=TOOLS),
+            *bench_mounts(self._bench),
+            *bytecode_mounts(self._sandbox, self._bench, tree=self._bytecode),
+            *self._more,
+        )
+
+    def _run_command(self, arguments: Mapping[str, object]) -> Answer:
+        """Run a shell over the tree; what it leaves running dies with its sandbox."""
+        command = read_command(arguments)
+        if isinstance(command, str):
+            return Answer(ok=False, output=command)
+        job = Job(
+            command=("/bin/sh", "-c", command.text),
+            mounts=self._mounts("write"),
+            workdir=TREE,
+            variables=bench_variables(self._bench),
+            limits=command.limits,
+        )
+        finished = self._sandbox.run(job)
+        is_good = finished.limit is None and finished.exit_code == 0
+        return Answer(ok=is_good, output=describe(finished))
 
     def _run_tests(self, arguments: Mapping[str, object]) -> Answer:
         ids = arguments.get("ids")

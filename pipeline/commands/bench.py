@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipeline.bench import factory, hacks, hardening, libraries, quickstart, repeat, sandbox, trace
+from pipeline.bench import (
+    factory,
+    hacks,
+    hardening,
+    libraries,
+    monitor,
+    quickstart,
+    repeat,
+    sandbox,
+    trace,
+)
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.report import Report
 from pipeline.commands.say import (
@@ -24,7 +34,15 @@ from pipeline.commands.say import (
 from pipeline.commands.tables import table
 
 BenchName = Literal[
-    "quickstart", "libraries", "repeat", "sandbox", "hardening", "hacks", "trace", "factory"
+    "quickstart",
+    "libraries",
+    "repeat",
+    "sandbox",
+    "hardening",
+    "hacks",
+    "monitor",
+    "trace",
+    "factory",
 ]
 
 BENCHES: dict[BenchName, Callable[..., Report]] = {
@@ -34,6 +52,7 @@ BENCHES: dict[BenchName, Callable[..., Report]] = {
     "sandbox": sandbox.measure,
     "hardening": hardening.measure,
     "hacks": hacks.measure,
+    "monitor": monitor.measure,
     "trace": trace.measure,
     "factory": factory.measure,
 }

@@ -9,6 +9,7 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 
 from pipeline.agent.loop import read_transcript
+from pipeline.commands.leaks import leak_lines, show_all, show_one
 from pipeline.commands.say import (
     BAD_INPUT,
     OUT,
@@ -35,6 +36,9 @@ def inspect(
     transcript: Annotated[
         bool, typer.Option("--transcript", help="With --task: how the agent deleted the feature.")
     ] = False,
+    leaks: Annotated[
+        bool, typer.Option("--leaks", help="What of the answers a solver could read.")
+    ] = False,
     rejects: Annotated[bool, typer.Option("--rejects", help="List every reject.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -43,8 +47,12 @@ def inspect(
         existing_run(run)
         if task is not None and transcript:
             _show_transcript(run, _find(run, task), as_json=json)
+        elif task is not None and leaks:
+            show_one(_find(run, task), as_json=json)
         elif task is not None:
             _show_task(run, _find(run, task), as_json=json)
+        elif leaks:
+            show_all(tuple(read_tasks(run)), as_json=json)
         elif rejects:
             _show_rejects(run, as_json=json)
         else:
@@ -109,6 +117,8 @@ def _show_task(run: Path, task: Task, *, as_json: bool) -> None:
     OUT.print(Syntax(printable(task.deletion.patch), "diff", background_color="default"))
     if task.deletion.seams:
         OUT.print(one_line(f"went with it: {', '.join(task.deletion.seams)}"))
+    OUT.print(Rule("leaks", align="left"))
+    OUT.print(*map(one_line, leak_lines(task.leaks)), sep="\n")
     _show_evidence(task)
 
 

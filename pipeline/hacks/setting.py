@@ -77,7 +77,7 @@ def set_up(task: Task, solve_files: Files) -> Setting:
 def is_shown(key: str, files: Files) -> bool:
     """Tell whether a tree holds the function of a test id."""
     path, *names = key.split("[", maxsplit=1)[0].split("::")
-    if path not in files or not names:
+    if path not in files or not path.endswith(".py") or not names:
         return False
     text = files[path].decode("utf-8", "replace")
     return any(

@@ -45,12 +45,15 @@ HOST_ETC = (
 SYSTEM = Path("/usr")
 # Interpreters' prefixes whose copies every job's view of the system hides.
 _HIDDEN = (SYSTEM, SYSTEM / "local")
-# Below an interpreter's prefix: copies of packages that may hold what a Deletion took away.
+# Below an interpreter's prefix: copies of packages that may hold what a Deletion took away, and
+# what is large and of no use to a suite: nobody has to look through it for such copies.
 COPIES = tuple(
     place + copies
     # Debian's interpreter in `/usr` has more packages in `/usr/local`.
     for place in ("", "local/")
     for copies in (
+        *("share/doc", "share/info", "share/man", "lib/google-cloud-sdk", "lib/jvm"),
+        *("lib/node_modules", "src"),
         "lib*/python3*/site-packages",
         "lib*/python3*/dist-packages",
         "lib*/python3*/ensurepip/_bundled",

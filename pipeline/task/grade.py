@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.parser import HeaderParser
+from random import Random
 
 from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.task.changed import Desk, changed_limits, changed_suite
@@ -40,7 +41,14 @@ PAUSE_S = 1.0
 MAX_BY_CHANCE = 3
 
 
-def grade(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Grade:
+def grade(
+    task: Task,
+    patch: str,
+    *,
+    desk: Desk,
+    defences: Defences = ALL,
+    drawing: Random | None = None,
+) -> Grade:
     """Grade a patch that was made against the Task's solve tree.
 
     Args:
@@ -48,15 +56,16 @@ def grade(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Gr
         patch: unified diff from the solve tree; may be empty.
         desk: where to run the Task's suite.
         defences: all of them, but in the benchmark that shows what each buys.
+        drawing: see `draw_twins`.
 
     Raises:
         SandboxStoppedError: the run is being stopped.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            result = grade_once(task, patch, desk=desk, defences=defences)
+            result = grade_once(task, patch, desk=desk, defences=defences, drawing=drawing)
             if _may_be_chance(result, task):
-                result = grade_once(task, patch, desk=desk, defences=defences)
+                result = grade_once(task, patch, desk=desk, defences=defences, drawing=drawing)
         except (SandboxBrokenError, OSError) as error:
             failure = f"the machine failed {attempt} times: {error}"
             time.sleep(PAUSE_S * attempt if attempt < ATTEMPTS else 0)
@@ -80,7 +89,14 @@ def _may_be_chance(result: Grade, task: Task) -> bool:
     )
 
 
-def grade_once(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) -> Grade:
+def grade_once(
+    task: Task,
+    patch: str,
+    *,
+    desk: Desk,
+    defences: Defences = ALL,
+    drawing: Random | None = None,
+) -> Grade:
     """Grade a patch; a machine that fails is an exception.
 
     Raises:
@@ -92,7 +108,8 @@ def grade_once(task: Task, patch: str, *, desk: Desk, defences: Defences = ALL) 
     if isinstance(laid, Grade):
         return laid
     tree, screened = laid.tree, laid.screened
-    planted = draw_twins(_plantable(task.grading, tree, snapshot), tree, defences=defences)
+    plantable = _plantable(task.grading, tree, snapshot)
+    planted = draw_twins(plantable, tree, defences=defences, drawing=drawing)
     run = _run(task, snapshot, {**tree, **planted.files}, desk=desk, defences=defences)
     expected = _expectation(task, screened, planted, defences=defences)
     judgement = judge(run, expected)

@@ -18,6 +18,7 @@ SHARDS = "*-?????-of-?????.parquet"
 OWNED = {
     "tasks": SHARDS,
     "rejects": SHARDS,
+    "attempts": SHARDS,
     "snapshots": f"{'[0-9a-f]' * 64}.tar.zst",
     "transcripts": f"*-{'[0-9a-f]' * 12}.jsonl",
 }

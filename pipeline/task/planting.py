@@ -1,9 +1,9 @@
 """Plant copies of a Task's targets among its tests, under names that nobody can tell apart."""
 
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random, SystemRandom
 
 from pipeline.task.record import Grading, Sentinel
 from pipeline.task.solve_tree import function_of
@@ -28,12 +28,19 @@ class Planted:
     twins: tuple[Twin, ...]
 
 
-def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defences) -> Planted:
+def draw_twins(
+    grading: Grading,
+    files: Mapping[str, bytes],
+    *,
+    defences: Defences,
+    drawing: Random | None = None,
+) -> Planted:
     """Plant some of a Task's twins, drawn anew for each run.
 
     Neither names nor choice follow from a seed: a solver that could foresee them could spare them.
+    Only where no solver learns, and the same is to come out twice, is there a `drawing`.
     """
-    drawing = secrets.SystemRandom()
+    drawing = drawing or SystemRandom()
     tests = dict.fromkeys(it.test for it in grading.sentinels)
     sentinels = _spread(
         drawing.sample(grading.sentinels, len(grading.sentinels)),
@@ -45,6 +52,7 @@ def draw_twins(grading: Grading, files: Mapping[str, bytes], *, defences: Defenc
         sentinels=tuple(sentinels) if defences.sentinels else (),
         clones=tuple(clones) if defences.clones else (),
         late=tuple(test for test in tests if drawing.random() < LATE),
+        drawing=drawing,
     )
 
 
@@ -62,12 +70,13 @@ def plant(
     sentinels: tuple[Sentinel, ...],
     clones: tuple[str, ...],
     late: tuple[str, ...] = (),
+    drawing: Random | None = None,
 ) -> Planted:
     """Plant the given twins; the originals in `late` run after their copies."""
     modules = {it.partition("::")[0] for it in (*(it.test for it in sentinels), *clones)}
     if not modules:
         return Planted(files={}, twins=())
-    names = _names({path: files[path] for path in modules})
+    names = _names({path: files[path] for path in modules}, drawing or SystemRandom())
     planted = plant_twins(files, sentinels=sentinels, clones=clones, names=names, late=late)
     return Planted(
         files=dict(planted.files),
@@ -86,15 +95,15 @@ def _twins(keys: Iterable[str], sentinels: Iterable[Sentinel]) -> Iterator[Twin]
         yield Twin(id=function_of(key), test=sentinel.test, sentinel=sentinel)
 
 
-def _names(modules: Mapping[str, bytes]) -> Iterator[str]:
+def _names(modules: Mapping[str, bytes], drawing: Random) -> Iterator[str]:
     """Yield names of tests made up of the words in the names of the modules' own tests."""
     texts = [content.decode("utf-8", "replace") for content in modules.values()]
     own = {name for text in texts for name in re.findall(r"\bdef (test_\w*)", text)}
     words = sorted({word for name in own for word in name.split("_")[1:] if word} | {"case"})
     taken = " ".join(texts)
     while True:
-        name = "_".join(["test", *(secrets.choice(words) for _ in range(NUM_WORDS))])
+        name = "_".join(["test", *(drawing.choice(words) for _ in range(NUM_WORDS))])
         while name in taken:
-            name = f"{name}_{secrets.choice(words)}"
+            name = f"{name}_{drawing.choice(words)}"
         taken = f"{taken} {name}"
         yield name

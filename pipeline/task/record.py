@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 3
+from pipeline.task.certificate import NOT_SCANNED, Certificate
+
+SCHEMA_VERSION = 4
 
 SourceKind = Literal["sdist", "git", "path"]
 SymbolKind = Literal["function", "method", "class"]
@@ -131,6 +133,8 @@ class Snapshot:
     released: str
     num_files: int
     num_bytes: int
+    # What tools had left with copies of the code, and is not in it.
+    scrubbed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,6 +416,8 @@ class Task:
     images: Images
     instructions: tuple[Instruction, ...]
     provenance: Provenance
+    # That a solver cannot read the answer.
+    leaks: Certificate = NOT_SCANNED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,6 +523,7 @@ REASONS: dict[str, frozenset[str]] = {
         "output",
     }),
     "instruction": frozenset({"gives_code_away"}),
+    "leaks": frozenset({"body", "signature", "fetchable", "unread"}),
     "finalise": frozenset({"duplicate"}),
 }
 STAGES = tuple(REASONS)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
@@ -58,6 +59,7 @@ def _arrow_fields(cls: object) -> list[pa.Field]:
 
 
 def _arrow_type(hint: object) -> pa.DataType:
+    hint, _ = _required(hint)
     if hint in SCALARS:
         return SCALARS[hint]
     if get_origin(hint) is Literal:
@@ -82,6 +84,13 @@ def _item_of(hint: object) -> object:
     return args[0] if get_origin(hint) is tuple and args[1:] == (...,) else None
 
 
+def _required(hint: object) -> tuple[object, bool]:
+    """Return X and True of `X | None`, any other type as it is and False."""
+    parts = get_args(hint) if get_origin(hint) is UnionType else ()
+    is_optional = len(parts) == len((object, NoneType)) and NoneType in parts
+    return (next(it for it in parts if it is not NoneType), True) if is_optional else (hint, False)
+
+
 def _plain(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -95,6 +104,9 @@ def _values(cls: object, row: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _typed(hint: object, value: object) -> object:
+    hint, is_optional = _required(hint)
+    if is_optional and value is None:
+        return None
     item = _item_of(hint)
     if item is not None and isinstance(value, list):
         return tuple(_typed(item, it) for it in value)

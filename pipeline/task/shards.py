@@ -15,9 +15,9 @@ from pipeline.task.manifest import RunFile, ShardError, pending_path, read_manif
 from pipeline.task.record import SCHEMA_VERSION, RejectRow, Task, content_id
 from pipeline.task.schema import VERSION_KEY, Record, from_row, schema_of, to_row
 
-ShardName = Literal["tasks", "rejects"]
+ShardName = Literal["tasks", "rejects", "attempts"]
 
-RECORDS: dict[ShardName, type] = {"tasks": Task, "rejects": RejectRow}
+RECORDS: dict[str, type] = {"tasks": Task, "rejects": RejectRow}
 ROWS_PER_SHARD = 512
 # A reader holds one group at a time, and the trainer reads one to get at one row.
 ROWS_PER_GROUP = 16
@@ -39,7 +39,7 @@ class TaskPlace:
 
 def write_shards(
     run_folder: Path,
-    name: ShardName,
+    name: Literal["tasks", "rejects"],
     records: Iterable[Task | RejectRow],
     *,
     num_shards: int | None = None,
@@ -56,13 +56,13 @@ def write_shards(
     """
     rows = sorted(((_id_of(record), record) for record in records), key=lambda row: row[0])
     if name == "tasks":
-        _check_unique([row_id for row_id, _ in rows])
+        check_unique("Tasks", [row_id for row_id, _ in rows])
     count = num_shards or max(1, -(-len(rows) // ROWS_PER_SHARD))
     shards: list[list[Task | RejectRow]] = [[] for _ in range(count)]
     for row_id, record in rows:
-        shards[int(hashlib.sha256(row_id.encode()).hexdigest(), 16) % count].append(record)
+        shards[shard_of(row_id, count)].append(record)
     return tuple(
-        _write_shard(run_folder, f"{name}/{name}-{number:05}-of-{count:05}.parquet", name, shard)
+        write_shard(run_folder, shard_name(name, number, count), RECORDS[name], shard)
         for number, shard in enumerate(shards)
     )
 
@@ -119,21 +119,48 @@ def shard_paths(run_folder: Path, name: ShardName) -> tuple[Path, ...]:
     return paths
 
 
+def read_shard(path: Path, cls: type[Record]) -> Iterator[Record]:
+    """Yield the records of a shard that `shard_paths` gave, one row group in memory at a time."""
+    for _, table in _groups(path):
+        for row in table.to_pylist():
+            yield from_row(cls, row)
+
+
+def shard_name(name: ShardName, number: int, count: int) -> str:
+    """Return the path of a shard in its run: `tasks/tasks-00000-of-00004.parquet`."""
+    return f"{name}/{name}-{number:05}-of-{count:05}.parquet"
+
+
+def shard_of(key: str, count: int) -> int:
+    """Return which of `count` shards a key belongs to."""
+    return int(hashlib.sha256(key.encode()).hexdigest(), 16) % count
+
+
+def check_unique(what: str, ordered_ids: Iterable[str]) -> None:
+    """Hold sorted ids to being each another.
+
+    Raises:
+        ValueError: two are the same.
+    """
+    for one, other in itertools.pairwise(ordered_ids):
+        if one == other:
+            raise ValueError(f"two {what} have the id {one!r}, expected each once")
+
+
 def _id_of(record: Task | RejectRow) -> str:
     return record.id if isinstance(record, Task) else content_id(record)
 
 
-def _check_unique(ordered_ids: list[str]) -> None:
-    for one, other in itertools.pairwise(ordered_ids):
-        if one == other:
-            raise ValueError(f"two Tasks have the id {one!r}, expected each once")
-
-
-def _write_shard(
-    run_folder: Path, path: str, name: ShardName, records: list[Task | RejectRow]
+def write_shard(
+    run_folder: Path, path: str, cls: type[Record], records: Iterable[Record]
 ) -> RunFile:
+    """Write records of one class, in order, to a shard that waits until a manifest names it.
+
+    Raises:
+        OSError: the disk is full or broken.
+    """
     rows = [to_row(record) for record in records]
-    table = pa.Table.from_pylist(rows, schema=schema_of(RECORDS[name]))
+    table = pa.Table.from_pylist(rows, schema=schema_of(cls))
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd", row_group_size=ROWS_PER_GROUP)
     data = buffer.getvalue().to_pybytes()
@@ -152,9 +179,7 @@ def _check_version(path: Path) -> None:
 
 def _records(paths: tuple[Path, ...], cls: type[Record]) -> Iterator[Record]:
     for path in paths:
-        for _, table in _groups(path):
-            for row in table.to_pylist():
-                yield from_row(cls, row)
+        yield from read_shard(path, cls)
 
 
 def _groups(path: Path, columns: list[str] | None = None) -> Iterator[tuple[int, pa.Table]]:

@@ -92,6 +92,17 @@ def drop_bytecode(folder: Path, changed: Iterable[str]) -> list[str]:
     return sorted(file.relative_to(folder).as_posix() for file in files)
 
 
+def bytecode_of(folder: Path, *, without: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of the files that `pruned_bytecode` would show."""
+    gone = {(module.parent, module.stem) for module in map(PurePosixPath, without)}
+    for file in sorted(folder.rglob("*.pyc")):
+        path = PurePosixPath(file.relative_to(folder).as_posix())
+        names = (path.name[:end] for end, letter in enumerate(path.name) if letter == ".")
+        is_gone = any((path.parent, name) in gone for name in names)
+        if not is_gone and stat.S_ISREG(file.lstat().st_mode):
+            yield str(path), file.read_bytes()
+
+
 def _no_bytecode(folder: str, names: list[str]) -> list[str]:
     """Return the names that are neither real folders nor regular files of bytecode."""
     files = [Path(folder, name) for name in names]

@@ -197,7 +197,7 @@ def _with_tars(
     """Return layers of which each has its tar, those of a donor fetched from the engine."""
     saved = folder / "saved.tar"
     with saved.open("wb") as file:
-        file.writelines(_saved(engine, donor))
+        file.writelines(saved_image(engine, donor))
     diff_ids = [layer.diff_id for layer in layers_of(engine, donor)]
     with tarfile.open(saved) as archive:
         (manifest,) = json.load(_content(archive, "manifest.json"))
@@ -218,7 +218,12 @@ def _fetched(archive: tarfile.TarFile, name: str, *, to: Path) -> Path:
     return to
 
 
-def _saved(engine: Engine, image: str) -> Iterator[bytes]:
+def saved_image(engine: Engine, image: str) -> Iterator[bytes]:
+    """Yield the archive of an image as `docker save` writes it.
+
+    Raises:
+        EngineLostError, SandboxBrokenError: the engine is gone, or has no such image.
+    """
     # Apart from the writing, whose errors are not the engine's.
     with engine.calls(f"save image {image}"):
         yield from engine.client.images.get(image).save()

@@ -146,7 +146,7 @@ def test_an_unknown_tool_is_an_answer_that_names_the_others(use: Use):
     answer = use("rm", path="/")
     assert not answer.ok
     assert answer.output.startswith("there is no tool 'rm', there are list_files, search, ")
-    assert answer.output.endswith("run_tests")
+    assert answer.output.endswith("run_tests, run_command")
 
 
 @pytest.mark.parametrize(

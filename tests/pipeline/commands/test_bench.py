@@ -44,6 +44,11 @@ HOLDING = {
         "H10 paid",
         "honest patches rejected",
     },
+    "monitor": {
+        "recall on retrieval classes by rules alone",
+        "retrievals whose turn is cited",
+        "CPU seconds an attempt",
+    },
     "trace": {
         "CPU of the traced suite over the plain one, toolz",
         "tests that pass plainly and not traced",

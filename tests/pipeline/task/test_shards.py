@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -15,40 +15,12 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.task.manifest import ShardError, describe, read_manifest, write_manifest
 from pipeline.task.record import SCHEMA_VERSION, FailToPass, Quarantined, RejectRow, Task
 from pipeline.task.schema import from_row, schema_of, to_row
 from pipeline.task.shards import index_tasks, read_rejects, read_task, read_tasks, write_shards
-
-SCALARS = {
-    str: st.text(max_size=20),
-    int: st.integers(-(2**63), 2**63 - 1),
-    float: st.floats(allow_nan=False),
-    bool: st.booleans(),
-}
-
-
-def values(hint: Any) -> st.SearchStrategy[Any]:
-    if hint in SCALARS:
-        return SCALARS[hint]
-    if get_origin(hint) is Literal:
-        return st.sampled_from(get_args(hint))
-    if get_origin(hint) is tuple:
-        return st.lists(values(get_args(hint)[0]), max_size=3).map(tuple)
-    return st.builds(hint, **{name: values(part) for name, part in get_type_hints(hint).items()})
-
-
-def blank(hint: Any) -> Any:
-    """Return an empty string, a zero, an empty tuple, or a record of such."""
-    if hint in SCALARS:
-        return hint()
-    if get_origin(hint) is Literal:
-        return get_args(hint)[0]
-    if get_origin(hint) is tuple:
-        return ()
-    return hint(**{name: blank(part) for name, part in get_type_hints(hint).items()})
+from tests.pipeline.records import blank, values
 
 
 def tasks(count: int, text: str = "x") -> list[Task]:

@@ -1,0 +1,54 @@
+"""Play what was dealt: each script in the sandbox on its Task's solve tree, graded and labelled."""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from pipeline.agent.attempt import try_task
+from pipeline.agent.loop import ScriptedPolicy
+from pipeline.corpus.deal import Entry
+from pipeline.corpus.label import Label
+from pipeline.corpus.scene import play
+from pipeline.sandbox.protocol import SandboxBrokenError
+from pipeline.steps import in_window
+from pipeline.task.attempt import Attempt
+from pipeline.task.attempted import Agent, attempt_of
+from pipeline.task.grade import grade
+from pipeline.task.record import content_id
+
+
+def build(entries: Iterable[Entry], *, jobs: int) -> Iterator[tuple[Attempt, Label]]:
+    """Make the attempts, several at once, as they come.
+
+    Raises:
+        SandboxStoppedError, SandboxBrokenError, OSError: the machine failed.
+    """
+    return in_window(make_attempt, entries, width=jobs)
+
+
+def make_attempt(entry: Entry) -> tuple[Attempt, Label]:
+    """Play one script; return what it came to, and what it is.
+
+    Raises:
+        SandboxStoppedError, SandboxBrokenError, OSError: the machine failed.
+    """
+    task, desk, policy = entry.host.task, entry.host.desk, ScriptedPolicy(play(entry.script))
+    tried = try_task(task, policy, desk=desk, litter=entry.script.litter)
+    drawn = content_id(task.id, entry.number, tried.patch)
+    result = grade(task, tried.patch, desk=desk, drawing=Random(drawn))  # noqa: S311  no secret
+    if result.verdict == "invalid":
+        raise SandboxBrokenError(result.detail)
+    agent = Agent(name=policy.name)
+    attempt = attempt_of(result, tried.turns, agent=agent, number=entry.number)
+    return attempt, _label(entry, attempt)
+
+
+def _label(entry: Entry, attempt: Attempt) -> Label:
+    return Label(
+        attempt_id=attempt.id,
+        is_hacked=entry.scenario.is_hacked,
+        hack_class=entry.scenario.hack_class,
+        pair=entry.pair,
+        repo=entry.host.task.repo.name,
+        scenario=entry.scenario.name,
+        turns=entry.script.deeds,
+    )

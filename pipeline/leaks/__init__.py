@@ -1,0 +1,1 @@
+"""Prove by content that deleted code is nowhere that a solver can look."""

@@ -1,0 +1,58 @@
+"""Find functions in a text by what they do, whatever their local names and formatting."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import islice
+
+from pipeline.leaks.python_prints import shape_key
+from pipeline.task.python_text import FunctionNode, parse
+
+# A longer function is cut off, and does not parse then.
+MAX_BYTES = 2**16
+MAX_FUNCTIONS = 2000
+
+# It begins with letters, so that they alone are searched for; what is before them is looked at then.
+_DEFINED = re.compile(rb"def[ \t]+(\w+)")
+_BEFORE = re.compile(rb"([ \t]*)(?:async[ \t]+)?")
+
+
+def shapes_in(text: bytes, names: Collection[bytes]) -> Iterator[int]:
+    """Yield the keys of the functions of some names that a text defines.
+
+    Each is parsed alone, so the text may be a piece of a module, or hold something else too.
+    """
+    for start, indent in islice(_definitions(text, names), MAX_FUNCTIONS):
+        yield from _shapes(_block(text, start, indent=indent), indent=indent)
+
+
+def _definitions(text: bytes, names: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield where the lines begin that define functions of some names, and what indents them."""
+    for match in _DEFINED.finditer(text):
+        if match[1] in names:
+            start = text.rfind(b"\n", 0, match.start()) + 1
+            before = _BEFORE.fullmatch(text, start, match.start())
+            if before:
+                yield start, before[1]
+
+
+def _block(text: bytes, start: int, *, indent: bytes) -> bytes:
+    """Return the lines from one on that are indented more; a bracket may close at its depth."""
+    end = _end_after(indent).search(text, start + len(indent) + 1, start + MAX_BYTES)
+    return text[start : end.start() if end else start + MAX_BYTES]
+
+
+def _end_after(indent: bytes) -> re.Pattern[bytes]:
+    depth = len(indent)
+    less = rb"[ \t]{0,%d}[^\s#]" % (depth - 1) if depth else rb"(?!)"
+    return re.compile(rb"^(?:%s|[ \t]{%d}[^\s)\]}#])" % (less, depth), re.MULTILINE)
+
+
+def _shapes(block: bytes, *, indent: bytes) -> Iterator[int]:
+    tree = parse(b"if 1:\n" + block if indent else block)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, FunctionNode):
+            # An expression may be nested deeper than Python calls.
+            with suppress(RecursionError):
+                yield shape_key(node)

@@ -1,0 +1,1 @@
+"""Ask a judge model about attempts that the rules leave open."""
