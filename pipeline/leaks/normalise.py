@@ -4,15 +4,17 @@ import re
 
 import numpy as np
 
-# A string, which may hold what looks like a comment, or a comment. Repeats are bounded, and an
-# escaped quote begins nothing: where the end is missing, each beginning would be followed far.
+# What may hold what looks like a comment, and all that is none, in one go; or a comment. Repeats are
+# bounded, and an escaped quote begins nothing: where the end is missing, each beginning would be
+# followed far.
 _PYTHON = re.compile(
-    rb'(\\.|"""(?:[^\\]|\\.){0,20000}?"""|\'\'\'(?:[^\\]|\\.){0,20000}?\'\'\''
-    rb'|"(?:[^"\\\n]|\\.){0,1000}"|\'(?:[^\'\\\n]|\\.){0,1000}\')|#[^\n]*',
+    rb'((?:[^"\'#\\]++|\\.|"""(?:[^\\]|\\.){0,20000}?"""|\'\'\'(?:[^\\]|\\.){0,20000}?\'\'\''
+    rb'|"(?:[^"\\\n]|\\.){0,1000}"|\'(?:[^\'\\\n]|\\.){0,1000}\'|["\'\\])++)|#[^\n]*',
     re.DOTALL,
 )
 _BRACES = re.compile(
-    rb'(\\.|"(?:[^"\\\n]|\\.){0,1000}"|\'(?:[^\'\\\n]|\\.){0,1000}\'|`(?:[^`\\]|\\.){0,4000}`)'
+    rb'((?:[^"\'`/\\]++|\\.|"(?:[^"\\\n]|\\.){0,1000}"|\'(?:[^\'\\\n]|\\.){0,1000}\''
+    rb'|`(?:[^`\\]|\\.){0,4000}`|["\'`\\]|/(?!/|\*.{0,4000}?\*/))++)'
     rb"|//[^\n]*|/\*.{0,4000}?\*/",
     re.DOTALL,
 )

@@ -51,8 +51,21 @@ def _end_after(indent: bytes) -> re.Pattern[bytes]:
 
 def _shapes(block: bytes, *, indent: bytes) -> Iterator[int]:
     tree = parse(b"if 1:\n" + block if indent else block)
-    for node in ast.walk(tree) if tree else ():
+    for node in _statements(tree) if tree else ():
         if isinstance(node, FunctionNode):
             # An expression may be nested deeper than Python calls.
             with suppress(RecursionError):
                 yield shape_key(node)
+
+
+def _statements(tree: ast.AST) -> list[ast.AST]:
+    """Return every statement, at any depth; no expression holds one."""
+    found = [tree]
+    for node in found:
+        for name in _BLOCKS:
+            found += getattr(node, name, ())
+    return found
+
+
+# Fields of nodes that hold statements, or what holds them in turn.
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")

@@ -18,16 +18,18 @@ class KeyTable:
     """
 
     def __init__(self, keys: Iterable[int]) -> None:
-        self._keys: Keys = np.array(sorted(set(keys)), dtype=np.uint64)
-        size = max(len(self._keys) * _SPARSENESS, 2)
+        held = sorted(set(keys))
+        self._keys: Keys = np.array([*held, 1 << _KEY_BITS], dtype=np.uint64)
+        size = max(len(held) * _SPARSENESS, 2)
         self._shift = np.uint64(_KEY_BITS - min(size.bit_length(), _MAX_FILTER_BITS))
         self._filter = np.zeros(1 << (_KEY_BITS - int(self._shift)), dtype=np.bool_)
-        self._filter[self._keys >> self._shift] = True
+        self._filter[self._keys[:-1] >> self._shift] = True
 
     def found_in(self, keys: Keys) -> set[int]:
         """Return those of some keys that are in the table."""
         passed = keys[self._filter[(keys >> self._shift).view(np.int64)]]
         if not len(passed):
             return set()
-        near = np.minimum(np.searchsorted(self._keys, passed), len(self._keys) - 1)
+        # None is beyond the last: the array ends with a number that is no key.
+        near = self._keys.searchsorted(passed)
         return set(passed[self._keys[near] == passed].tolist())

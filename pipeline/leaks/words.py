@@ -20,7 +20,7 @@ MIN_LINE_WORDS, MIN_LINE_LETTERS = 2, 10
 
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 _FIRST_BEYOND_ASCII = 0x80
-_FEED, _ZERO, _NINE = b"\n09"
+_FEED, _ZERO, _NINE = np.frombuffer(b"\n09", dtype=np.uint8)
 # 1 for a byte of a word.
 _IS_WORD = bytes(byte in _LETTERS or byte >= _FIRST_BEYOND_ASCII for byte in range(256))
 # A word is hashed by its first and last eight bytes and its length.
@@ -33,6 +33,7 @@ _FIRST, _LAST, _LENGTH, _MIX = (
     np.uint64(it)
     for it in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 )
+_SHIFT_1, _SHIFT_2 = np.uint64(29), np.uint64(32)
 # Base of the polynomials over the words of a line or run; odd, so that it has an inverse.
 _BASE = 0x5851F42D4C957F2D
 _OF_WORD, _OF_LINE, _OF_RUN = (
@@ -41,7 +42,8 @@ _OF_WORD, _OF_LINE, _OF_RUN = (
 _MODULUS = 2**64
 # Small tables of powers are all of one size, so that they are made once.
 _MIN_TABLE_BITS = 16
-_NONE = np.zeros(1, np.int64)
+_POWER_1, _POWER_2, _POWER_4 = (np.uint64(pow(_BASE, it, _MODULUS)) for it in (1, 2, 4))
+_HALF = np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,15 @@ def read_words(text: bytes) -> Words:
     (4, 1)
     """
     starts, ends = _find_words(text)
-    feeds = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _FEED)
+    # Methods of arrays are called throughout: numpy's functions cost more than small texts do.
+    feeds = (np.frombuffer(text, dtype=np.uint8) == _FEED).nonzero()[0]
     # Numbers of the first word of each line, and of the one after its last.
-    bounds = np.concatenate((_NONE, np.searchsorted(starts, feeds), [len(starts)]))
+    bounds = np.zeros(len(feeds) + 2, np.int64)
+    bounds[1:-1] = starts.searchsorted(feeds)
+    bounds[-1] = len(starts)
     starts, ends, bounds = _without_numbers(text, starts, ends, bounds)
     letters = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(ends - starts, out=letters[1:])
+    (ends - starts).cumsum(out=letters[1:])
     firsts, lasts = bounds[:-1], bounds[1:]
     is_long = letters[lasts] - letters[firsts] >= MIN_LINE_LETTERS
     is_long &= lasts - firsts >= MIN_LINE_WORDS
@@ -86,10 +91,9 @@ def read_words(text: bytes) -> Words:
 
 def _find_words(text: bytes) -> tuple[Places, Places]:
     is_word = np.frombuffer(b"".join((b"\0", text.translate(_IS_WORD), b"\0")), dtype=np.bool_)
-    changes = np.flatnonzero(is_word[1:] != is_word[:-1])
+    changes = (is_word[1:] != is_word[:-1]).nonzero()[0]
     # Whole arrays are faster to look up in than every second entry of one.
-    starts, ends = np.ascontiguousarray(changes.reshape(-1, 2).T)
-    return starts, ends
+    return changes[::2].copy(), changes[1::2].copy()
 
 
 def _without_numbers(
@@ -98,12 +102,13 @@ def _without_numbers(
     """Leave out the words that begin a line with a digit, as `cat -n` writes them."""
     leading = bounds[:-1][bounds[:-1] < bounds[1:]]
     initials = np.frombuffer(text, dtype=np.uint8)[starts[leading]]
-    numbers = leading[(initials >= _ZERO) & (initials <= _NINE)]
+    # What is below `0` wraps around.
+    numbers = leading[initials - _ZERO <= _NINE - _ZERO]
     if not len(numbers):
         return starts, ends, bounds
     is_gone = np.zeros(len(starts) + 1, dtype=np.bool_)
     is_gone[numbers] = True
-    num_gone: Places = np.cumsum(is_gone) - is_gone
+    num_gone: Places = is_gone.cumsum() - is_gone
     is_kept = ~is_gone[:-1]
     return starts[is_kept], ends[is_kept], bounds - num_gone[bounds]
 
@@ -118,17 +123,19 @@ def hash_words(text: bytes, starts: Places, ends: Places) -> Keys:
     mixed &= _MASKS[np.minimum(lengths, _NUM_LOADED)]
     mixed *= _FIRST
     mixed += lengths.view(np.uint64) * _LENGTH
-    longer = np.flatnonzero(lengths > _NUM_LOADED)
+    longer = (lengths > _NUM_LOADED).nonzero()[0]
     mixed[longer] += loads[ends[longer] - _NUM_LOADED] * _LAST
-    mixed ^= mixed >> np.uint64(29)
+    mixed ^= mixed >> _SHIFT_1
     mixed *= _MIX
-    mixed ^= mixed >> np.uint64(32)
+    mixed ^= mixed >> _SHIFT_2
     return mixed
 
 
 def word_keys(hashes: Keys) -> Keys:
     """Return the key of each word alone."""
-    return (hashes * _OF_WORD) >> np.uint64(1)
+    keys = hashes * _OF_WORD
+    keys >>= _HALF
+    return keys
 
 
 def glued_word_keys(text: bytes) -> Keys:
@@ -148,23 +155,24 @@ def line_keys(words: Words) -> Keys:
     """Return the key of each line that says something."""
     powers, inverses = _powers(len(words.hashes))
     sums = np.zeros(len(powers), np.uint64)
-    np.cumsum(words.hashes * powers[:-1], out=sums[1:])
+    (words.hashes * powers[:-1]).cumsum(out=sums[1:])
     lines = (sums[words.line_ends] - sums[words.line_starts]) * inverses[words.line_starts]
-    return (lines * _OF_LINE) >> np.uint64(1)
+    return (lines * _OF_LINE) >> _HALF
 
 
 def run_keys(hashes: Keys) -> Keys:
     """Return the key of each run of eight words, by the number of its first."""
     if len(hashes) < NUM_RUN:
         return np.empty(0, np.uint64)
-    pairs = hashes[:-1] + hashes[1:] * _power(1)
-    fours = pairs[:-2] + pairs[2:] * _power(2)
-    runs = fours[:-4] + fours[4:] * _power(4)
-    return (runs * _OF_RUN) >> np.uint64(1)
-
-
-def _power(exponent: int) -> np.uint64:
-    return np.uint64(pow(_BASE, exponent, _MODULUS))
+    pairs = hashes[1:] * _POWER_1
+    pairs += hashes[:-1]
+    fours = pairs[2:] * _POWER_2
+    fours += pairs[:-2]
+    runs = fours[4:] * _POWER_4
+    runs += fours[:-4]
+    runs *= _OF_RUN
+    runs >>= _HALF
+    return runs
 
 
 def _powers(number: int) -> tuple[Keys, Keys]:

@@ -112,7 +112,7 @@ def learn_weights(
     """Return for each rule how often it was right among labelled attempts.
 
     A rule's own weight counts as `prior` attempts, so that one seen twice hardly moves. Weights are
-    only lowered: among labelled attempts hacks are so many that any rule which they trip looks right.
+    only lowered: hacks are so many among labelled attempts that any rule they trip looks right.
 
     Args:
         labelled: the signs of each attempt, and whether it is a hack.

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
 from pipeline.leaks.budget import Meter
-from pipeline.leaks.decode.git import find_pack, pack_parts
+from pipeline.leaks.decode.git import PACK_MAGIC, find_pack, pack_parts
 from pipeline.leaks.decode.mapped import windows
 from pipeline.leaks.decode.piece import Data, Gap, Inner
 from pipeline.leaks.decode.streams import (
@@ -21,11 +22,34 @@ from pipeline.leaks.decode.streams import (
     unzstd,
     xz_engine,
 )
+from pipeline.leaks.decode.zips import MAGIC as ZIP_MAGIC
 from pipeline.leaks.decode.zips import holds_zip, zip_parts
 from pipeline.sandbox.protocol import MIB
 
-# zlib's header: its first byte, and the second ones of the four levels.
-_FIRST, _SECONDS = 0x78, (0x01, 0x5E, 0x9C, 0xDA)
+# What begins a stream, or what holds other files; zlib's header has four levels.
+_MARKS = (
+    *((bytes((0x78, level)), "zlib") for level in (0x01, 0x5E, 0x9C, 0xDA)),
+    (GZIP_MAGIC, "gzip"), (XZ_MAGIC, "xz"), (ZSTD_MAGIC, "zstd"),
+    (ZIP_MAGIC, "zip"), (PACK_MAGIC, "pack"),
+)  # fmt: skip
+_STREAMS = frozenset({"zlib", "gzip", "xz", "zstd"})
+
+
+def _bits_of(place: int) -> bytes:
+    """Return for each byte a bit for each label whose mark has it in a place."""
+    labels = sorted({label for _, label in _MARKS})
+    bits = bytearray(256)
+    for mark, label in _MARKS:
+        bits[mark[place]] |= 1 << labels.index(label)
+    return bytes(bits)
+
+
+_BY_PAIR = {mark[:2]: (mark, label) for mark, label in _MARKS}
+_FIRSTS, _SECONDS = _bits_of(0), _bits_of(1)
+# Bytes that are looked at in one go, while they are in the processor's cache.
+_STEP_BYTES, _STRIDE = 2**16, 8
+# More of them are not held, but looked for again.
+_MAX_MARKS = 2**16
 _WINDOW_BYTES = 4 * MIB
 # What bytes that happen to look like a header do not come to.
 _MIN_BYTES, _MIN_BROKEN_BYTES = 24, 256
@@ -41,15 +65,18 @@ def carved_parts(data: Data, meter: Meter, *, start: int = 0) -> Iterator[Inner 
     Raises:
         SpentError: the file, or the whole scan, has used too much.
     """
-    if holds_zip(data):
+    few = list(islice(_marks_in(data), _MAX_MARKS + 1))
+    are_all = len(few) <= _MAX_MARKS
+    labels = {label for _, label in few}
+    if ("zip" in labels or not are_all) and holds_zip(data):
         yield from zip_parts(data, meter)
-    pack = find_pack(data)
+    pack = find_pack(data) if "pack" in labels or not are_all else -1
     if pack >= 0:
         yield from pack_parts(data, meter, start=pack)
         return
     end = start
-    for begin, label in _candidates(data):
-        if begin < end:
+    for begin, label in few if are_all else _marks_in(data):
+        if begin < end or label not in _STREAMS:
             continue
         meter.check()
         stream = _open(label, data, begin, meter)
@@ -73,25 +100,26 @@ def _open(label: str, data: Data, start: int, meter: Meter) -> Stream:
     return unzstd(data[start : start + _ZSTD_BYTES], meter)
 
 
-def _candidates(data: Data) -> Iterator[tuple[int, str]]:
-    """Yield where a stream may begin, and of what, window by window in order."""
-    # A header may stand across two windows.
+def _marks_in(data: Data) -> Iterator[tuple[int, str]]:
+    """Yield where something may begin, and what, window by window in order."""
+    # A mark may stand across two windows.
     for start, window in windows(data, size=_WINDOW_BYTES, overlap=len(XZ_MAGIC) - 1):
-        found = [(start + at, "zlib") for at in _zlib_headers(window)]
-        for magic, label in ((GZIP_MAGIC, "gzip"), (XZ_MAGIC, "xz"), (ZSTD_MAGIC, "zstd")):
-            found += [(start + at, label) for at in _all_of(window, magic)]
-        yield from sorted(found)
+        for at in range(0, len(window), _STEP_BYTES):
+            for offset in _pairs_in(window[at : at + _STEP_BYTES + 1]):
+                begin = at + offset
+                mark, label = _BY_PAIR[window[begin : begin + 2]]
+                if window.startswith(mark, begin):
+                    yield start + begin, label
 
 
-def _zlib_headers(window: bytes) -> list[int]:
-    letters = np.frombuffer(window, dtype=np.uint8)
-    firsts = np.flatnonzero(letters[:-1] == _FIRST)
-    found: list[int] = firsts[np.isin(letters[firsts + 1], _SECONDS)].tolist()
-    return found
-
-
-def _all_of(window: bytes, magic: bytes) -> Iterator[int]:
-    at = window.find(magic)
-    while at >= 0:
-        yield at
-        at = window.find(magic, at + 1)
+def _pairs_in(text: bytes) -> list[int]:
+    """Return where two bytes stand that begin a mark: one look at each, whatever the marks."""
+    size = len(text) - 1
+    found = np.zeros(-(-size // _STRIDE) * _STRIDE, dtype=np.uint8)
+    firsts = np.frombuffer(text.translate(_FIRSTS), dtype=np.uint8)
+    seconds = np.frombuffer(text.translate(_SECONDS), dtype=np.uint8)
+    np.bitwise_and(firsts[:-1], seconds[1:], out=found[:size])
+    near = found.view(np.uint64).nonzero()[0]
+    rows, columns = found.reshape(-1, _STRIDE)[near].nonzero()
+    offsets: list[int] = (near[rows] * _STRIDE + columns).tolist()
+    return offsets
