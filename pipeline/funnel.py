@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pipeline.task.record import RejectRow, Task
 
 REPO_STAGES = ("fetch", "environment", "baseline", "trace")
-CANDIDATE_STAGES = ("feature", "selection", "deletion", "validation", "instruction", "finalise")
+CANDIDATE_STAGES = (
+    "feature",
+    "selection",
+    "deletion",
+    "validation",
+    "instruction",
+    "leaks",
+    "finalise",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

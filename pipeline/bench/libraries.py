@@ -21,7 +21,7 @@ MAX_TASKS = 36
 LARGE_LINES = 60
 # Of the candidates that are tried.
 VALID_SHARE = 0.85
-TRIED = ("deletion", "validation", "instruction", "finalise")
+TRIED = ("deletion", "validation", "instruction", "leaks", "finalise")
 
 
 def measure(folder: Path, *, quick: bool) -> Report:

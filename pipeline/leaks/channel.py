@@ -2,14 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
-Channel = Literal[
-    "git", "bytecode", "type-checker cache", "test cache", "coverage", "build output",
-    "installed copy", "package cache", "vendored copy", "temporary folder",
-    "built documentation", "documentation", "stub", "test", "source", "index or backup",
-    "java", "native", "javascript", "image layer", "instruction", "other",
-]  # fmt: skip
+from pipeline.task.certificate import Channel
 
 # The target of the texts that a solver is told.
 INSTRUCTION = "/instruction"

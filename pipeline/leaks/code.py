@@ -94,6 +94,14 @@ def shape_of(node: FunctionNode) -> str:
     return "".join(shape)
 
 
+def outline_of(node: FunctionNode) -> str:
+    """Return the kinds of a function's statements: functions of one shape have one outline."""
+    return " ".join(
+        f"{type(it).__name__}:{type(getattr(it, 'value', None)).__name__}"
+        for it in without_docstring(node.body)
+    )
+
+
 def _locals_of(node: FunctionNode) -> Iterator[str]:
     nodes = [it for it in _nodes_of(node) if isinstance(it, _TELLING_LOCALS)]
     borrowed = {
@@ -149,9 +157,7 @@ def _render_node(node: ast.AST, numbers: dict[str, str], shape: list[str]) -> No
     kind = type(node)
     shape.append(kind.__name__)
     for name in _rendered_fields(kind):
-        value = getattr(node, name, _ABSENT)
-        if value is _ABSENT:
-            continue
+        value = getattr(node, name)
         if name == "body" and isinstance(node, _DOCUMENTED):
             value = without_docstring(value)
         if isinstance(value, str) and isinstance(node, _NAMING):
@@ -165,7 +171,6 @@ def _rendered_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(name for name in kind._fields if name not in _WITHOUT)
 
 
-_ABSENT = object()
 # Nodes whose own text is a local name; that of a keyword or an attribute is not.
 _NAMING = (ast.arg, ast.ExceptHandler, ast.FunctionDef, ast.AsyncFunctionDef)
 _WITHOUT = frozenset({"ctx", "annotation", "returns", "type_comment", "type_params", "kind"})

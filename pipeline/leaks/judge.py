@@ -6,11 +6,9 @@ packages that have nothing to do with them do.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pipeline.leaks.symbol import KINDS, SymbolPrints, keys_of
-
-Part = Literal["name", "signature", "docstring", "body"]
+from pipeline.task.certificate import Part
 
 # A share of what something tells is enough if it is so many bits: any share of a long body that
 # nobody writes by chance, all of a short one, or nearly all of it with its name or texts.

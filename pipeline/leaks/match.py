@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
+import numpy as np
+
 from pipeline.leaks.code import plain_elements
 from pipeline.leaks.normalise import (
     plain_text,
@@ -15,13 +17,14 @@ from pipeline.leaks.normalise import (
     without_listing,
     without_stamps,
 )
-from pipeline.leaks.python_prints import MODULE, pair_key, signature_key
+from pipeline.leaks.python_prints import MODULE, outlines_of, pair_key, signature_key
 from pipeline.leaks.shapes import shapes_in
 from pipeline.leaks.signatures import Signature, signatures_in_binary, signatures_in_text
 from pipeline.leaks.symbol import KINDS, SymbolPrints, keys_of
 from pipeline.leaks.table import KeyTable
 from pipeline.leaks.weigh import name_key
 from pipeline.leaks.words import (
+    Words,
     glued_word_keys,
     line_keys,
     read_words,
@@ -32,7 +35,7 @@ from pipeline.leaks.words import (
 Form = Literal["text", "binary", "code"]
 
 # Raised by every change of what a key is or where it is found: verdicts of others are void then.
-VERSION = 1
+VERSION = 2
 # A piece is read in parts, so that the memory does not grow with it; they overlap.
 PART_BYTES, OVERLAP_BYTES = 2**16, 2**10
 # A name or signature that tells less is not looked for.
@@ -57,6 +60,7 @@ class Matcher:
         self._telling = frozenset(_telling_names(held))
         self._names = KeyTable(self._telling | self._signatures.keys())
         self._codes, self._shapes = kinds["codes"], kinds["trees"]
+        self._outlines = outlines_of(self._shapes)
         shaped = {it.name.encode(): _bits(it, "names") for it in held if it.trees}
         self._shaped = frozenset(shaped)
         self._telling_shaped = frozenset(
@@ -85,15 +89,21 @@ class Matcher:
         else:
             found.update(signatures_in_text(text, wanted))
             if (found or named) and b"def " in text:
-                found |= self._shapes.intersection(shapes_in(text, self._worth_parsing(found)))
+                found |= self._shapes_in(text, found)
         # A name alone is no reason to read a piece several times.
         if self._is_telling(found):
-            for way in _WAYS_OF_BINARY if form == "binary" else _WAYS_OF_TEXT:
-                found |= self._match_words(way(text))[0]
+            ways = _WAYS_OF_BINARY if form == "binary" else _WAYS_OF_TEXT
+            # Most texts are the same in most ways.
+            for other in {way(text) for way in ways} - {text}:
+                found |= self._match_texts(other)
         return frozenset(found | (named & self._telling))
 
     def _is_telling(self, found: set[int]) -> bool:
         return sum(self._told[key] for key in found) >= MIN_CLOSE_BITS
+
+    def _shapes_in(self, text: bytes, found: set[int]) -> frozenset[int]:
+        shapes = shapes_in(text, self._worth_parsing(found), outlines=self._outlines)
+        return self._shapes.intersection(shapes)
 
     def _worth_parsing(self, found: set[int]) -> frozenset[bytes]:
         """Return the names of functions to parse in a piece that holds some lines or runs."""
@@ -108,9 +118,16 @@ class Matcher:
             named |= self._names.found_in(word_keys(words.hashes))
             if is_binary:
                 named |= self._names.found_in(glued_word_keys(part))
-            found |= self._texts.found_in(line_keys(words))
-            found |= self._texts.found_in(run_keys(words.hashes))
+            found |= self._texts_in(words)
         return found, named
+
+    def _match_texts(self, text: bytes) -> set[int]:
+        """Return the keys of lines and runs alone."""
+        return {key for part in parts_of(text) for key in self._texts_in(read_words(part))}
+
+    def _texts_in(self, words: Words) -> set[int]:
+        keys = np.concatenate((line_keys(words), run_keys(words.hashes)))
+        return self._texts.found_in(keys)
 
     def _match_code(self, data: bytes) -> Iterator[int]:
         texts: set[str] = set()

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-# What may hold what looks like a comment, and all that is none, in one go; or a comment. Repeats are
-# bounded, and an escaped quote begins nothing: where the end is missing, each beginning would be
-# followed far.
+# What may hold what looks like a comment, and all that is none, in one go; or a comment. Repeats
+# are bounded, and an escaped quote begins nothing: where the end is missing, each beginning would
+# be followed far.
 _PYTHON = re.compile(
     rb'((?:[^"\'#\\]++|\\.|"""(?:[^\\]|\\.){0,20000}?"""|\'\'\'(?:[^\\]|\\.){0,20000}?\'\'\''
     rb'|"(?:[^"\\\n]|\\.){0,1000}"|\'(?:[^\'\\\n]|\\.){0,1000}\'|["\'\\])++)|#[^\n]*',
@@ -34,6 +34,8 @@ _SHOWN = frozenset(b"\t" + bytes(range(ord(" "), ord("~") + 1)))
 _PRINTABLE = bytes(byte if byte in _SHOWN else ord("\n") for byte in range(256))
 # Bytes of machine code look like letters by chance; three in a row are few.
 MIN_RUN = 3
+_EDGE = bytes(MIN_RUN)
+_STEP_BYTES = 2**16
 _BREAK = ord("\n")
 _QUOTES_AS_BREAKS = bytes.maketrans(b"\"'`", b"\n\n\n")
 
@@ -52,26 +54,42 @@ def plain_text(data: bytes) -> bytes:
 
 def printable_runs(data: bytes) -> bytes:
     """Return the printable runs of ASCII in any bytes, each on a line, without the shortest."""
-    text = np.frombuffer(data.translate(_PRINTABLE), dtype=np.uint8)
+    padded = b"".join((_EDGE, data, _EDGE))
+    # What is looked at in one go stays in the processor's cache.
+    return b"".join(
+        _runs(padded[start : start + _STEP_BYTES + 2 * len(_EDGE)])
+        for start in range(0, len(data), _STEP_BYTES)
+    )
+
+
+def _runs(padded: bytes) -> bytes:
+    """Return the runs of a stretch, given the bytes before and after it."""
+    text = np.frombuffer(padded.translate(_PRINTABLE), dtype=np.uint8)
     is_shown = text != _BREAK
     # At the first byte of any three that are shown.
     begins = is_shown[2:] & is_shown[1:-1]
     begins &= is_shown[:-2]
-    is_kept = np.zeros(len(text) + 1, dtype=np.bool_)
     # A run is kept with the break that follows it.
-    for offset in range(MIN_RUN + 1):
-        is_kept[offset : offset + len(begins)] |= begins
-    return text[is_kept[:-1]].tobytes()
+    size = len(padded) - 2 * MIN_RUN
+    is_kept = begins[:size].copy()
+    for offset in range(1, MIN_RUN + 1):
+        is_kept |= begins[offset : offset + size]
+    return text[MIN_RUN:-MIN_RUN][is_kept].tobytes()
 
 
 def without_hash_comments(text: bytes) -> bytes:
     """Cut comments as Python, shells and TOML write them; line numbers stay."""
-    return _PYTHON.sub(rb"\1", text) if b"#" in text else text
+    return _PYTHON.sub(_kept, text) if b"#" in text else text
 
 
 def without_brace_comments(text: bytes) -> bytes:
     """Cut comments as C, Java and JavaScript write them."""
-    return _BRACES.sub(rb"\1", text) if b"//" in text or b"/*" in text else text
+    return _BRACES.sub(_kept, text) if b"//" in text or b"/*" in text else text
+
+
+def _kept(match: re.Match[bytes]) -> bytes:
+    kept: bytes | None = match[1]
+    return kept or b""
 
 
 def without_listing(text: bytes) -> bytes:

@@ -1,12 +1,13 @@
 """Take the fingerprints of a Python module, symbol by symbol."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.leaks.code import (
     docstring_of,
     elements_in,
+    outline_of,
     parameters_of,
     shape_of,
     texts_in,
@@ -16,6 +17,7 @@ from pipeline.leaks.code import (
 from pipeline.leaks.normalise import plain_text, without_hash_comments
 from pipeline.leaks.symbol import SymbolPrints, keys_of, with_keys
 from pipeline.leaks.weigh import DEPENDENCE, name_key, text_key, told_by, weigh_text
+from pipeline.leaks.words import KEY_BITS
 from pipeline.task.python_text import FunctionNode, first_line, last_line, parse_shared, split_lines
 
 # The name of the code object of a module.
@@ -23,6 +25,8 @@ MODULE = "<module>"
 SHARE_OF_MODULE = 0.3
 # That a pair, a node of a shape is there tells something even where its name does not.
 BITS_OF_PAIR, BITS_OF_NODE = 0.25, 0.1
+# Of the key of a shape, how many are of the outline.
+_OUTLINE_BITS = 12
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = (ast.If, ast.Try, ast.With)
 
@@ -197,8 +201,22 @@ def signature_key(name: str, parameters: Sequence[str]) -> int:
 
 
 def shape_key(node: FunctionNode) -> int:
-    """Return the key of what a function does, whatever its local names."""
-    return text_key("shape", (shape_of(node),))
+    """Return the key of what a function does, whatever its local names.
+
+    It begins with the key of the outline, which is had for much less than the rest.
+    """
+    rest = text_key("shape", (shape_of(node),)) >> _OUTLINE_BITS
+    return outline_key(node) << (KEY_BITS - _OUTLINE_BITS) | rest
+
+
+def outline_key(node: FunctionNode) -> int:
+    """Return the key of the kinds of a function's statements."""
+    return text_key("outline", (outline_of(node),)) >> (KEY_BITS - _OUTLINE_BITS)
+
+
+def outlines_of(shapes: Iterable[int]) -> frozenset[int]:
+    """Return the keys of the outlines of some shapes."""
+    return frozenset(key >> (KEY_BITS - _OUTLINE_BITS) for key in shapes)
 
 
 def _signature(name: str, parameters: Sequence[str]) -> dict[int, float]:

@@ -6,25 +6,37 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from pipeline.leaks.python_prints import shape_key
+from pipeline.leaks.python_prints import outline_key, shape_key
 from pipeline.task.python_text import FunctionNode, parse
 
 # A longer function is cut off, and does not parse then.
 MAX_BYTES = 2**16
 MAX_FUNCTIONS = 2000
 
-# It begins with letters, so that they alone are searched for; what is before them is looked at then.
+# It begins with letters, so that they alone are searched for; what is before is looked at then.
 _DEFINED = re.compile(rb"def[ \t]+(\w+)")
 _BEFORE = re.compile(rb"([ \t]*)(?:async[ \t]+)?")
 
 
-def shapes_in(text: bytes, names: Collection[bytes]) -> Iterator[int]:
+def shapes_in(
+    text: bytes, names: Collection[bytes], *, outlines: Collection[int] | None = None
+) -> Iterator[int]:
     """Yield the keys of the functions of some names that a text defines.
+
+    Those whose outlines are not wanted are left out; None wants all.
 
     Each is parsed alone, so the text may be a piece of a module, or hold something else too.
     """
     for start, indent in islice(_definitions(text, names), MAX_FUNCTIONS):
-        yield from _shapes(_block(text, start, indent=indent), indent=indent)
+        for node in _functions(_block(text, start, indent=indent), indent=indent):
+            if outlines is None or outline_key(node) in outlines:
+                yield from _shape(node)
+
+
+def _shape(node: FunctionNode) -> Iterator[int]:
+    # An expression may be nested deeper than Python calls.
+    with suppress(RecursionError):
+        yield shape_key(node)
 
 
 def _definitions(text: bytes, names: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -49,13 +61,11 @@ def _end_after(indent: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"^(?:%s|[ \t]{%d}[^\s)\]}#])" % (less, depth), re.MULTILINE)
 
 
-def _shapes(block: bytes, *, indent: bytes) -> Iterator[int]:
+def _functions(block: bytes, *, indent: bytes) -> Iterator[FunctionNode]:
     tree = parse(b"if 1:\n" + block if indent else block)
     for node in _statements(tree) if tree else ():
         if isinstance(node, FunctionNode):
-            # An expression may be nested deeper than Python calls.
-            with suppress(RecursionError):
-                yield shape_key(node)
+            yield node
 
 
 def _statements(tree: ast.AST) -> list[ast.AST]:

@@ -65,7 +65,8 @@ def _reach(wanted: Signature) -> int:
 
 def _is_defined(text: bytes, at: int, wanted: Signature) -> bool:
     begin = at - len(wanted.name)
-    if not _DEFINED.search(text[max(begin - 12, 0) : begin]):
+    before = text[max(begin - 12, 0) : begin]
+    if not before[-1:].isspace() or not _DEFINED.search(before):
         return False
     header = _in_brackets(text[at : at + 4 * _reach(wanted)])
     return header is not None and _follow(header, wanted.parameters)

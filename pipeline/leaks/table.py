@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pipeline.leaks.words import Keys
+from pipeline.leaks.words import KEY_BITS, Keys
 
-_KEY_BITS = 63
 # Entries of the filter for each key, and the most: it has to stay in the processor's cache.
 _SPARSENESS, _MAX_FILTER_BITS = 16, 22
 
@@ -19,10 +18,10 @@ class KeyTable:
 
     def __init__(self, keys: Iterable[int]) -> None:
         held = sorted(set(keys))
-        self._keys: Keys = np.array([*held, 1 << _KEY_BITS], dtype=np.uint64)
+        self._keys: Keys = np.array([*held, 1 << KEY_BITS], dtype=np.uint64)
         size = max(len(held) * _SPARSENESS, 2)
-        self._shift = np.uint64(_KEY_BITS - min(size.bit_length(), _MAX_FILTER_BITS))
-        self._filter = np.zeros(1 << (_KEY_BITS - int(self._shift)), dtype=np.bool_)
+        self._shift = np.uint64(KEY_BITS - min(size.bit_length(), _MAX_FILTER_BITS))
+        self._filter = np.zeros(1 << (KEY_BITS - int(self._shift)), dtype=np.bool_)
         self._filter[self._keys[:-1] >> self._shift] = True
 
     def found_in(self, keys: Keys) -> set[int]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
+KEY_BITS = 63
 # Words in a run; what the literature calls token 8-grams.
 NUM_RUN = 8
 # A shorter line says nothing: `else:`, `return value`.

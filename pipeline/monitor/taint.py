@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.leaks.judge import Part, Recovered, judge
+from pipeline.leaks.judge import Recovered, judge
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import SymbolPrints, deletion_prints
 from pipeline.leaks.symbol import KINDS
 from pipeline.monitor.acts import arguments_of, texts_in
 from pipeline.monitor.readings import readings_of
 from pipeline.task.attempt import Sign
+from pipeline.task.certificate import Part
 from pipeline.task.record import Task, Turn
 
 # How likely a hack is where a part was shown.

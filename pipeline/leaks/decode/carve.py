@@ -1,5 +1,6 @@
 """Find compressed streams that lie in the midst of other bytes."""
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -53,6 +54,8 @@ _MAX_MARKS = 2**16
 _WINDOW_BYTES = 4 * MIB
 # What bytes that happen to look like a header do not come to.
 _MIN_BYTES, _MIN_BROKEN_BYTES = 24, 256
+# Most of the former break off in as many.
+_PROBE_BYTES = 256
 # More data would be copied for zstd, which does not tell where a stream ends.
 _ZSTD_BYTES = 64 * MIB
 
@@ -92,6 +95,8 @@ def carved_parts(data: Data, meter: Meter, *, start: int = 0) -> Iterator[Inner 
 
 def _open(label: str, data: Data, start: int, meter: Meter) -> Stream:
     if label == "zlib":
+        if not _inflates(data[start : start + _PROBE_BYTES]):
+            return Stream(data=b"", end=start, why="broken")
         return inflate(data, start, wbits=ZLIB, meter=meter)
     if label == "gzip":
         return inflate(data, start, wbits=GZIP, meter=meter)
@@ -100,20 +105,34 @@ def _open(label: str, data: Data, start: int, meter: Meter) -> Stream:
     return unzstd(data[start : start + _ZSTD_BYTES], meter)
 
 
+def _inflates(head: bytes) -> bool:
+    """Tell at little cost whether the beginning of a stream does not break off."""
+    try:
+        zlib.decompressobj().decompress(head, _MIN_BYTES)
+    except zlib.error:
+        return False
+    return True
+
+
 def _marks_in(data: Data) -> Iterator[tuple[int, str]]:
     """Yield where something may begin, and what, window by window in order."""
     # A mark may stand across two windows.
     for start, window in windows(data, size=_WINDOW_BYTES, overlap=len(XZ_MAGIC) - 1):
-        for at in range(0, len(window), _STEP_BYTES):
-            for offset in _pairs_in(window[at : at + _STEP_BYTES + 1]):
-                begin = at + offset
-                mark, label = _BY_PAIR[window[begin : begin + 2]]
-                if window.startswith(mark, begin):
-                    yield start + begin, label
+        for at in _pairs_in(window):
+            mark, label = _BY_PAIR[window[at : at + 2]]
+            if window.startswith(mark, at):
+                yield start + at, label
 
 
-def _pairs_in(text: bytes) -> list[int]:
-    """Return where two bytes stand that begin a mark: one look at each, whatever the marks."""
+def _pairs_in(window: bytes) -> Iterator[int]:
+    """Yield where two bytes stand that begin a mark."""
+    for start in range(0, len(window), _STEP_BYTES):
+        for at in _pairs_of(window[start : start + _STEP_BYTES + 1]):
+            yield start + at
+
+
+def _pairs_of(text: bytes) -> list[int]:
+    """Return where two bytes begin a mark: one look at each, whatever the marks."""
     size = len(text) - 1
     found = np.zeros(-(-size // _STRIDE) * _STRIDE, dtype=np.uint8)
     firsts = np.frombuffer(text.translate(_FIRSTS), dtype=np.uint8)

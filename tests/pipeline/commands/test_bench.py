@@ -44,6 +44,11 @@ HOLDING = {
         "H10 paid",
         "honest patches rejected",
     },
+    "leaks": {
+        "share of planted bodies and signatures that block",
+        "times as many as plain grep finds",
+        "unrelated blocks in 4 packages",
+    },
     "monitor": {
         "recall on retrieval classes by rules alone",
         "retrievals whose turn is cited",

@@ -1,8 +1,8 @@
 import pytest
 
-from pipeline.leaks.judge import Part, Recovered
+from pipeline.leaks.judge import Recovered
 from pipeline.leaks.policy import COPY_SHARE, MATERIAL_SHARE, Owner, decide
-from pipeline.task.certificate import Channel
+from pipeline.task.certificate import Channel, Part
 
 Case = tuple[Channel, tuple[Part, ...], float, Owner]
 

@@ -3,7 +3,7 @@ import textwrap
 
 import pytest
 
-from pipeline.leaks.python_prints import shape_key
+from pipeline.leaks.python_prints import outlines_of, shape_key
 from pipeline.leaks.shapes import shapes_in
 
 ORIGINAL = '''\
@@ -67,3 +67,11 @@ def test_functions_of_other_names_and_texts_that_do_not_parse_are_passed_over() 
     assert list(shapes_in(b"def weigh(items:\n    total = (\n", {b"weigh"})) == []
     deep = b"def weigh(a):\n    return " + b"+".join([b"a"] * 5000)
     assert list(shapes_in(deep, {b"weigh"})) == []
+
+
+def test_a_function_of_another_outline_is_not_looked_at_closely() -> None:
+    shape = key_of(ORIGINAL)
+    own, other = outlines_of([shape]), outlines_of([key_of("def weigh(a):\n    a.b()\n")])
+    assert own != other
+    assert list(shapes_in(RENAMED.encode(), {b"weigh"}, outlines=own)) == [shape]
+    assert list(shapes_in(RENAMED.encode(), {b"weigh"}, outlines=other)) == []

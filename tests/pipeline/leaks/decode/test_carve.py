@@ -46,6 +46,12 @@ def test_every_stream_is_read() -> None:
     assert len(ways) == 3
 
 
+def test_more_marks_than_are_held_hide_no_stream() -> None:
+    marks = b"x\xda" * 2**16 + b"x"
+    for packed in (zlib.compress(SECRET), zipped(SECRET)):
+        assert ways_to_body(verdict_on(b"\0" + marks + packed))
+
+
 def test_a_stream_across_two_windows_is_read() -> None:
     for before in range(4 * CHUNK_BYTES - 2, 4 * CHUNK_BYTES + 1):
         found = carved_parts(bytes(before) + zlib.compress(SECRET), Meter(BUDGET))
