@@ -8,7 +8,7 @@ from pipeline.leaks.budget import Budget
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import SymbolPrints
 from pipeline.leaks.scan import Scanned, scan_roots
-from pipeline.leaks.survey import files_that_define, survey_system
+from pipeline.leaks.survey import files_that_define, machine_folder, survey_system
 from pipeline.leaks.verdicts import Verdicts
 from pipeline.leaks.walk import Root
 
@@ -36,7 +36,9 @@ def scan_base(
     names = frozenset(
         it.name for it in prints if max(it.names.values(), default=0) >= MIN_NAME_BITS
     )
-    related = files_that_define(names, survey_system(system, cache=cache), system=system)
+    related = files_that_define(
+        names, survey_system(tuple(system), folder=machine_folder(cache)), system=system
+    )
     scan = partial(scan_roots, matcher=Matcher(prints), verdicts=verdicts_in(cache), budget=BUDGET)
     ours, theirs = scan(own), scan(related)
     return Scanned(

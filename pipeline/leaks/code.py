@@ -5,7 +5,6 @@ Nothing is compiled or run: all comes from the syntax tree.
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 from pipeline.task.python_text import FunctionNode
 
@@ -154,9 +153,10 @@ def _render(value: object, numbers: dict[str, str], shape: list[str]) -> None:
 
 
 def _render_node(node: ast.AST, numbers: dict[str, str], shape: list[str]) -> None:
-    kind = type(node)
-    shape.append(kind.__name__)
-    for name in _rendered_fields(kind):
+    shape.append(type(node).__name__)
+    for name in node._fields:
+        if name in _WITHOUT:
+            continue
         value = getattr(node, name)
         if name == "body" and isinstance(node, _DOCUMENTED):
             value = without_docstring(value)
@@ -164,11 +164,6 @@ def _render_node(node: ast.AST, numbers: dict[str, str], shape: list[str]) -> No
             shape.append(f"'{numbers.get(value, value)}'")
         else:
             _render(value, numbers, shape)
-
-
-@cache
-def _rendered_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in _WITHOUT)
 
 
 # Nodes whose own text is a local name; that of a keyword or an attribute is not.

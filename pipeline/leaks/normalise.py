@@ -74,7 +74,8 @@ def _runs(padded: bytes) -> bytes:
     is_kept = begins[:size].copy()
     for offset in range(1, MIN_RUN + 1):
         is_kept |= begins[offset : offset + size]
-    return text[MIN_RUN:-MIN_RUN][is_kept].tobytes()
+    runs: bytes = text[MIN_RUN:-MIN_RUN][is_kept].tobytes()
+    return runs
 
 
 def without_hash_comments(text: bytes) -> bytes:

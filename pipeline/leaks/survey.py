@@ -1,14 +1,19 @@
 """Find out once a machine what each file of its system defines."""
 
+import gzip
 import hashlib
 import json
 import mmap
 import os
 import re
 import signal
+import stat
+import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,14 +22,16 @@ from pipeline.leaks.budget import Budget, Meter, SpentError
 from pipeline.leaks.decode.piece import Gap, Piece
 from pipeline.leaks.decode.unfold import unfold
 from pipeline.leaks.reading import read_file
-from pipeline.leaks.walk import Root, walk
+from pipeline.leaks.walk import Entry, Root, walk
 from pipeline.task.files import write_whole
 
 # Raised by every change of what a survey says.
-VERSION = 1
+VERSION = 2
 # In the survey: not all of the file was read, so that it may define anything.
 ANYTHING = "*"
 ELF = b"\x7fELF"
+# Files that a worker looks into at a time.
+PART = 500
 _DEFINED = re.compile(rb"\bdef (\w+) ?\(")
 _NAMED = re.compile(rb'"(?:qual)?name": ?"(?:[^"]*\.)?(\w+)"')
 
@@ -32,18 +39,90 @@ _NAMED = re.compile(rb'"(?:qual)?name": ?"(?:[^"]*\.)?(\w+)"')
 Survey = Mapping[str, Sequence[str]]
 
 
-def survey_system(system: Sequence[Root], *, cache: Path) -> Survey:
+@cache
+def survey_system(system: tuple[Root, ...], *, folder: Path) -> Survey:
     """Return what the files of a system define.
 
     Every file is opened as a scan opens it, but programs and libraries, in which text alone is
-    looked for. That takes minutes, on all cores; it is kept until a file of the system changes.
+    looked for. That takes a minute or two, on all cores; afterwards only files that have changed
+    are opened again.
+
+    Args:
+        system: all of it that a solver sees.
+        folder: where surveys are kept, by nobody but us.
     """
-    kept = cache / "verdicts" / f"system-{_state_of(tuple(system))}.json"
-    if not kept.exists():
-        text = json.dumps(_survey(system), sort_keys=True)
-        write_whole(kept, text.encode("utf-8", "surrogatepass"))
-    survey: Survey = json.loads(kept.read_bytes().decode("utf-8", "surrogatepass"))
-    return survey
+    kept = folder / f"system-{_name_of(system)}.json.gz"
+    known = _read(kept)
+    sources = {entry.path: entry.source for entry in _files_of(system)}
+    files = {path: _Seen.of(source) for path, source in sources.items()}
+    new = [path for path, seen in files.items() if seen.stamp != known.get(path, _UNSEEN).stamp]
+    if new:
+        found = _look_into([(path, sources[path]) for path in new])
+        known = {path: known[path] for path in files.keys() & known.keys()} | {
+            path: replace(files[path], names=tuple(found[path])) for path in new
+        }
+        _write(kept, known)
+    return {
+        path: seen.names for path, seen in sorted(known.items()) if seen.names and path in files
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A file when it was looked into."""
+
+    # Size, time of change in nanoseconds, number of the inode.
+    stamp: tuple[int, int, int]
+    names: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(source: str) -> "_Seen":
+        status = os.lstat(source)
+        return _Seen(stamp=(status.st_size, status.st_mtime_ns, status.st_ino))
+
+
+_UNSEEN = _Seen(stamp=(-1, -1, -1))
+
+
+def _read(kept: Path) -> dict[str, _Seen]:
+    """Return what is kept; nothing where that is nothing, or broken."""
+    try:
+        rows = json.loads(gzip.decompress(kept.read_bytes()).decode("utf-8", "surrogatepass"))
+        return {
+            path: _Seen(stamp=(size, time, inode), names=tuple(names))
+            for path, size, time, inode, names in rows
+        }
+    except (OSError, EOFError, ValueError, zlib.error):
+        return {}
+
+
+def _write(kept: Path, known: Mapping[str, _Seen]) -> None:
+    rows = [(path, *it.stamp, it.names) for path, it in sorted(known.items())]
+    text = json.dumps(rows, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    write_whole(kept, gzip.compress(text, compresslevel=1, mtime=0))
+
+
+def _name_of(system: Sequence[Root]) -> str:
+    """Return a digest of the places that a solver sees."""
+    said = repr((VERSION, [(root.target, root.masked) for root in system]))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _files_of(system: Sequence[Root]) -> Iterator[Entry]:
+    meter = Meter(Budget())
+    for root in system:
+        yield from (entry for entry in walk(root, meter) if entry.why is None)
+
+
+def machine_folder(cache: Path) -> Path:
+    """Return where surveys of this machine are kept: one for all caches, unless it is not ours."""
+    folder = Path(tempfile.gettempdir(), f"regrow-system-{os.getuid()}")
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+            return folder
+    return cache / "verdicts"
 
 
 def files_that_define(
@@ -63,26 +142,20 @@ def _at(path: str, system: Sequence[Root]) -> Iterator[Root]:
             yield Root(folder=Path(f"{root.folder.resolve()}{path[len(target) :]}"), target=path)
 
 
-@cache
-def _state_of(system: tuple[Root, ...]) -> str:
-    """Return a digest of the names, sizes and times of all files."""
-    digest = hashlib.sha256(f"regrow-survey-{VERSION}\n".encode())
-    meter = Meter(Budget())
-    for entry in (entry for root in system for entry in walk(root, meter)):
-        if entry.why is None:
-            status = os.lstat(entry.source)
-            said = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
-            digest.update(said.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
-
-
-def _survey(system: Sequence[Root]) -> dict[str, list[str]]:
-    parts = [part for root in system for part in _parts(root)]
+def _look_into(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return what each of some files defines, given by path and source."""
+    parts = [files[at : at + PART] for at in range(0, len(files), PART)]
     workers = min(len(os.sched_getaffinity(0)), len(parts))
+    if workers == 1:
+        return _look_into_part(parts[0])
     with ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
     ) as pool:
-        return {path: names for found in pool.map(_survey_part, parts) for path, names in found}
+        return {
+            path: names
+            for found in pool.map(_look_into_part, parts)
+            for path, names in found.items()
+        }
 
 
 def _leave_interrupts() -> None:
@@ -90,25 +163,9 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _parts(root: Root, *, depth: int = 2) -> Iterator[Root]:
-    """Split a root into its folders of some depth, and the files above those."""
-    folder = root.folder.resolve()
-    if depth == 0 or not folder.is_dir():
-        yield replace(root, folder=folder)
-        return
-    for inner in sorted(folder.iterdir()):
-        prefix = f"{inner.name}/"
-        masked = tuple(it.removeprefix(prefix) for it in root.masked if it.startswith(prefix))
-        if inner.name not in root.masked and not inner.is_symlink():
-            target = f"{root.target.rstrip('/')}/{inner.name}"
-            yield from _parts(Root(folder=inner, target=target, masked=masked), depth=depth - 1)
-
-
-def _survey_part(part: Root) -> list[tuple[str, list[str]]]:
+def _look_into_part(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     meter = Meter(Budget())
-    entries = [it for it in walk(part, meter) if it.why is None]
-    found = ((it.path, _defined_in(it.source, meter)) for it in entries)
-    return [(path, names) for path, names in found if names]
+    return {path: _defined_in(source, meter) for path, source in files}
 
 
 def _defined_in(source: str, meter: Meter) -> list[str]:

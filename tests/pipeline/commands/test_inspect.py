@@ -76,6 +76,26 @@ def test_a_transcript_is_shown_turn_by_turn(tiny_run: Path, regrow: Regrow):
     assert turns[-1]["tool"] == "run_tests"
 
 
+def test_the_certificates_of_a_run_are_shown(tiny_run: Path, regrow: Regrow):
+    done = regrow("inspect", tiny_run, "--leaks")
+    assert done.returncode == 0, done.stderr
+    tasks = list(read_tasks(tiny_run))
+    assert done.stdout.count("clean") == len(tasks)
+    found = json.loads(regrow("inspect", tiny_run, "--leaks", "--json").stdout)
+    assert {it["verdict"] for it in found.values()} == {"clean"}
+    assert found.keys() == {task.id for task in tasks}
+
+
+def test_what_was_found_and_why_it_may_stay_is_shown(tiny_run: Path, regrow: Regrow):
+    task = next(it for it in read_tasks(tiny_run) if it.leaks.findings)
+    done = regrow("inspect", tiny_run, "--leaks", "--task", task.id)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: clean; scanned: " in done.stdout
+    assert done.stdout.count("recorded") == len(task.leaks.findings)
+    one = json.loads(regrow("inspect", tiny_run, "--leaks", "--task", task.id, "--json").stdout)
+    assert len(one["findings"]) == len(task.leaks.findings)
+
+
 def test_rejects_are_listed_with_their_reasons(tiny_run: Path, regrow: Regrow):
     rows = json.loads(regrow("inspect", tiny_run, "--rejects", "--json").stdout)
     assert all(row["stage"] and row["reason"] and row["detail"] for row in rows)

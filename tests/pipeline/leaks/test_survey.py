@@ -3,7 +3,9 @@ import shutil
 import sysconfig
 from pathlib import Path
 
-from pipeline.leaks.survey import ANYTHING, files_that_define, survey_system
+import pytest
+
+from pipeline.leaks.survey import ANYTHING, files_that_define, machine_folder, survey_system
 from pipeline.leaks.walk import Root
 from tests.pipeline.leaks.planted import SECRET
 
@@ -26,7 +28,7 @@ def system_in(folder: Path) -> tuple[Root, ...]:
 
 
 def test_a_file_is_known_by_what_it_defines_however_it_is_packed(tmp_path: Path):
-    survey = survey_system(system_in(tmp_path), cache=tmp_path / "cache")
+    survey = survey_system(system_in(tmp_path), folder=tmp_path / "kept")
     assert {path: set(names) for path, names in survey.items()} == {
         "/usr/lib/a.py": {NAME},
         "/usr/lib/b.py": {"other"},
@@ -41,18 +43,31 @@ def test_programs_are_looked_into_for_text(tmp_path: Path):
     (tmp_path / "system" / "plain.so").write_bytes(library)
     (tmp_path / "system" / "with.so").write_bytes(library + b"\0" + SECRET)
     roots = (Root(folder=tmp_path / "system", target="/usr"),)
-    assert set(survey_system(roots, cache=tmp_path / "cache")) == {"/usr/with.so"}
+    assert set(survey_system(roots, folder=tmp_path / "kept")) == {"/usr/with.so"}
 
 
-def test_a_survey_is_made_anew_when_a_file_has_changed(tmp_path: Path):
-    system, cache = system_in(tmp_path), tmp_path / "cache"
-    assert survey_system(system, cache=cache) == survey_system(system, cache=cache)
-    assert len(list((cache / "verdicts").iterdir())) == 1
-    changed = tmp_path / "other"
-    shutil.copytree(tmp_path / "system", changed)
-    (changed / "lib/b.py").write_bytes(b"def quite_another(): ...\n")
-    moved = (Root(folder=changed, target="/usr", masked=("hidden",)),)
-    assert survey_system(moved, cache=cache)["/usr/lib/b.py"] == ["quite_another"]
+def test_only_what_has_changed_is_looked_into_again(tmp_path: Path):
+    system, kept = system_in(tmp_path), tmp_path / "kept"
+    before = survey_system(system, folder=kept)
+    (file,) = kept.iterdir()
+    (tmp_path / "system/lib/b.py").write_bytes(b"def quite_another(): ...\n")
+    (tmp_path / "system/lib/packed.zip").unlink()
+    survey_system.cache_clear()
+    after = survey_system(system, folder=kept)
+    assert after == {
+        "/usr/lib/a.py": before["/usr/lib/a.py"],
+        "/usr/lib/b.py": ("quite_another",),
+    }
+    assert list(kept.iterdir()) == [file]
+
+
+def test_a_broken_survey_is_made_anew(tmp_path: Path):
+    system, kept = system_in(tmp_path), tmp_path / "kept"
+    whole = survey_system(system, folder=kept)
+    (file,) = kept.iterdir()
+    file.write_bytes(file.read_bytes()[:40])
+    survey_system.cache_clear()
+    assert survey_system(system, folder=kept) == whole
 
 
 def test_only_files_with_a_wanted_name_and_unread_ones_are_given_back(tmp_path: Path):
@@ -62,3 +77,13 @@ def test_only_files_with_a_wanted_name_and_unread_ones_are_given_back(tmp_path: 
     assert [it.target for it in found] == ["/usr/lib/a.py", "/usr/odd"]
     assert found[0].folder.read_bytes() == SECRET
     assert json.dumps(survey)
+
+
+def test_surveys_are_kept_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ours = machine_folder(tmp_path / "cache")
+    assert ours.parent == tmp_path
+    assert ours.stat().st_mode & 0o077 == 0
+    ours.rmdir()
+    ours.symlink_to(tmp_path)
+    assert machine_folder(tmp_path / "cache") == tmp_path / "cache" / "verdicts"
