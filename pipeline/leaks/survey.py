@@ -3,37 +3,28 @@
 import gzip
 import hashlib
 import json
-import mmap
 import os
-import re
-import signal
 import stat
+import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
-from pipeline.leaks.budget import Budget, Meter, SpentError
-from pipeline.leaks.decode.piece import Gap, Piece
-from pipeline.leaks.decode.unfold import unfold
-from pipeline.leaks.reading import read_file
+from pipeline.leaks.budget import Budget, Meter
+from pipeline.leaks.definitions import ANYTHING
 from pipeline.leaks.walk import Entry, Root, walk
 from pipeline.task.files import write_whole
 
 # Raised by every change of what a survey says.
 VERSION = 2
-# In the survey: not all of the file was read, so that it may define anything.
-ANYTHING = "*"
-ELF = b"\x7fELF"
-# Files that a worker looks into at a time.
-PART = 500
-_DEFINED = re.compile(rb"\bdef (\w+) ?\(")
-_NAMED = re.compile(rb'"(?:qual)?name": ?"(?:[^"]*\.)?(\w+)"')
+# Files that a process looks into at a time.
+PART = 2000
 
 # By path, as a solver sees it: the names of functions that a file defines. Others define none.
 Survey = Mapping[str, Sequence[str]]
@@ -145,58 +136,20 @@ def _at(path: str, system: Sequence[Root]) -> Iterator[Root]:
 def _look_into(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     """Return what each of some files defines, given by path and source."""
     parts = [files[at : at + PART] for at in range(0, len(files), PART)]
-    workers = min(len(os.sched_getaffinity(0)), len(parts))
-    if workers == 1:
-        return _look_into_part(parts[0])
-    with ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
-    ) as pool:
-        return {
-            path: names
-            for found in pool.map(_look_into_part, parts)
-            for path, names in found.items()
-        }
-
-
-def _leave_interrupts() -> None:
-    """Leave it to the command to end its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = list(pool.map(_look_into_part, parts))
+    return {path: names for part in found for path, names in part.items()}
 
 
 def _look_into_part(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    meter = Meter(Budget())
-    return {path: _defined_in(source, meter) for path, source in files}
-
-
-def _defined_in(source: str, meter: Meter) -> list[str]:
-    """Return the names of the functions that a file defines, whatever it is wrapped in."""
-    if _is_plain_program(source):
-        return []
-    try:
-        data, why = read_file(source, meter)
-        names = {name for piece in unfold(data, meter) for name in _names_in(piece)}
-    except SpentError:
-        return [ANYTHING]
-    return sorted({*names, ANYTHING} if why else names)
-
-
-def _is_plain_program(source: str) -> bool:
-    """Tell whether a file is a program or library without the text of a definition."""
-    try:
-        with open(source, "rb") as file:  # noqa: PTH123  thousands of files, whose paths are texts
-            if file.read(len(ELF)) != ELF:
-                return False
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return content.find(b"def ") < 0
-    except (OSError, ValueError):
-        return False
-
-
-def _names_in(piece: Piece | Gap) -> Iterator[str]:
-    if isinstance(piece, Gap):
-        yield ANYTHING
-        return
-    if piece.form == "code":
-        yield from (name.decode() for name in _NAMED.findall(piece.data))
-    elif piece.data.find(b"def ") >= 0:
-        yield from (name.decode() for name in _DEFINED.findall(piece.data))
+    """Have a process of its own look into files, so that none waits for another."""
+    done = subprocess.run(
+        (sys.executable, "-m", "pipeline.leaks.definitions"),
+        input=json.dumps([source for _, source in files]).encode(),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise OSError(f"the survey of the system ended with {done.returncode}: {last}")
+    return dict(zip((path for path, _ in files), json.loads(done.stdout), strict=True))

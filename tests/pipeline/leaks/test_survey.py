@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.leaks.survey import ANYTHING, files_that_define, machine_folder, survey_system
+from pipeline.leaks.definitions import ANYTHING
+from pipeline.leaks.survey import files_that_define, machine_folder, survey_system
 from pipeline.leaks.walk import Root
 from tests.pipeline.leaks.planted import SECRET
 
