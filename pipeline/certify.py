@@ -1,7 +1,7 @@
 """Have every Task of a Repo judged by one gate: what all of them see is looked at once."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -9,14 +9,15 @@ from threading import Lock
 
 from pipeline.desk import Folders
 from pipeline.images import docker_behind, run_mounts
-from pipeline.leaks.base import BUDGET, scan_base, verdicts_in
+from pipeline.leaks.base import BUDGET, join_scans, scan_base, verdicts_in
 from pipeline.leaks.gate import Gate, package_names
 from pipeline.leaks.image import scan_image
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import snapshot_prints
 from pipeline.leaks.roots import roots_of_job
-from pipeline.leaks.scan import Scanned
+from pipeline.leaks.scan import Scanned, scan_roots
 from pipeline.leaks.symbol import SymbolPrints
+from pipeline.leaks.walk import Root
 from pipeline.probe.fetches import Reached, Targets, probe_fetches
 from pipeline.sandbox.docker.loading import saved_image
 from pipeline.sandbox.docker.sandbox import Docker
@@ -75,14 +76,23 @@ def _open(desk: Desk, folders: Folders) -> Gate:
     prints = snapshot_prints(snapshot)
     docker = docker_behind(desk.sandbox)
     scan = _scan_view if docker is None else partial(_scan_image, docker=docker)
+    rest = _scan_rest(desk.tree, snapshot, prints, cache=folders.cache)
     return Gate(
         snapshot=snapshot,
         matcher=Matcher(prints),
-        base=scan(desk, prints, cache=folders.cache),
+        base=join_scans(scan(desk, prints, cache=folders.cache), rest),
         bytecode=desk.bench.bytecode / "tree",
         verdicts=verdicts_in(folders.cache),
         packages=package_names(snapshot),
     )
+
+
+def _scan_rest(
+    tree: Path, snapshot: Mapping[str, bytes], prints: Sequence[SymbolPrints], *, cache: Path
+) -> Scanned:
+    """Scan what lies in the tree and is no file of the Snapshot: caches, bytecode, history."""
+    rest = Root(folder=tree, target=TREE, masked=tuple(snapshot))
+    return scan_roots([rest], matcher=Matcher(prints), verdicts=verdicts_in(cache), budget=BUDGET)
 
 
 def _scan_view(desk: Desk, prints: Sequence[SymbolPrints], *, cache: Path) -> Scanned:

@@ -1,6 +1,7 @@
 """Scan what all solvers of a Repo see besides the tree, once: environment, interpreter, system."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,13 +41,18 @@ def scan_base(
         names, survey_system(tuple(system), folder=machine_folder(cache)), system=system
     )
     scan = partial(scan_roots, matcher=Matcher(prints), verdicts=verdicts_in(cache), budget=BUDGET)
-    ours, theirs = scan(own), scan(related)
+    # What the system has of its own was there before the Repo.
+    theirs = replace(scan(related), unread=())
+    return join_scans(scan(own), theirs)
+
+
+def join_scans(one: Scanned, other: Scanned) -> Scanned:
+    """Return what two scans came to together."""
     return Scanned(
-        places=ours.places + theirs.places,
-        # What the system has of its own was there before the Repo.
-        unread=ours.unread,
-        num_files=ours.num_files + theirs.num_files,
-        num_bytes=ours.num_bytes + theirs.num_bytes,
+        places=one.places + other.places,
+        unread=one.unread + other.unread,
+        num_files=one.num_files + other.num_files,
+        num_bytes=one.num_bytes + other.num_bytes,
     )
 
 

@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +106,8 @@ def _files_of(system: Sequence[Root]) -> Iterator[Entry]:
 
 def machine_folder(cache: Path) -> Path:
     """Return where surveys of this machine are kept: one for all caches, unless it is not ours."""
-    folder = Path(tempfile.gettempdir(), f"regrow-system-{os.getuid()}")
+    # Not where a command keeps its own temporary files: they go with it.
+    folder = Path(os.environ.get("TMPDIR") or "/tmp", f"regrow-system-{os.getuid()}")
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

@@ -1,7 +1,9 @@
 """A task whose answer lies about is none, wherever it lies and whatever it is wrapped in."""
 
+import importlib.util
 import io
 import json
+import marshal
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -44,7 +46,7 @@ def with_file(desk: Desk, path: str, content: bytes, *, folder: Path) -> Desk:
     """Return a desk whose tree has one more file."""
     tree = folder / "tree"
     shutil.copytree(desk.tree, tree, symlinks=True)
-    (tree / path).parent.mkdir(exist_ok=True)
+    (tree / path).parent.mkdir(exist_ok=True, parents=True)
     (tree / path).write_bytes(content)
     return replace(desk, tree=tree)
 
@@ -60,7 +62,17 @@ def test_the_same_scan_comes_to_the_same_certificate(task: Task, desk: Desk, fol
     assert certify(task, desk=desk, folders=folders) == task.leaks
 
 
+def compiled(content: str) -> bytes:
+    code = marshal.dumps(compile(content, MODULE, "exec"))
+    return importlib.util.MAGIC_NUMBER + bytes(12) + code
+
+
 LITTER: dict[str, Callable[[str], tuple[str, bytes]]] = {
+    "a type checker's cache": lambda code: (
+        ".mypy_cache/3.11/pantry/units.data.json",
+        json.dumps({"source": code}).encode(),
+    ),
+    "bytecode": lambda code: ("pantry/__pycache__/units.cpython-311.pyc", compiled(code)),
     "a backup": lambda code: ("pantry/units.py.orig", code.encode()),
     "an archive": lambda code: ("assets/kitchen.bin", packed(code)),
     "a notebook": lambda code: (

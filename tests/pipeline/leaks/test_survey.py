@@ -81,7 +81,7 @@ def test_only_files_with_a_wanted_name_and_unread_ones_are_given_back(tmp_path: 
 
 
 def test_surveys_are_kept_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     ours = machine_folder(tmp_path / "cache")
     assert ours.parent == tmp_path
     assert ours.stat().st_mode & 0o077 == 0
