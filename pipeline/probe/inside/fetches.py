@@ -116,7 +116,8 @@ def proxies():
     found += sorted(name for name in os.environ if name.startswith(("PIP_", "UV_")))
     home = os.path.expanduser("~")
     files = ("/etc/pip.conf", home + "/.pip/pip.conf", home + "/.config/pip/pip.conf")
-    files += ("/etc/gitconfig", home + "/.gitconfig", home + "/.netrc", "/etc/resolv.conf")
+    # Not /etc/resolv.conf: every container has one, and what it names is asked by other tries.
+    files += ("/etc/gitconfig", home + "/.gitconfig", home + "/.netrc")
     found += [path for path in files if os.path.exists(path)]
     if not found:
         raise OSError("none")

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -171,7 +172,8 @@ def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(
     done = regrow(*arguments)
     assert done.returncode == 0, done.stderr
     assert digest_run(tmp_path / "run") == digest_run(tiny_run)
-    assert list(temporary.iterdir()) == []
+    # But for what is known of the machine, which is kept on purpose.
+    assert not {it.name for it in temporary.iterdir()} - {f"regrow-system-{os.getuid()}"}
 
 
 def test_killed_before_and_after_a_pool_and_rerun_it_writes_the_same_bytes(
