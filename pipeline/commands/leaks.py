@@ -64,7 +64,7 @@ def leak_lines(leaks: Certificate) -> tuple[str, ...]:
     """Return what a Certificate says in a few lines."""
     scanned = f"{leaks.num_files} files, {leaks.num_bytes / _MB:.1f} MB with what was decoded"
     return (
-        f"verdict: {leaks.verdict}; scanned: {scanned}",
+        f"verdict: {leaks.verdict}; scanned besides the system: {scanned}",
         f"findings: {_count(leaks) or 'none'}; fingerprints: {leaks.prints[:12]}",
     )
 

@@ -50,34 +50,39 @@ class Gate:
             OSError: the machine failed.
         """
         shown = solve_tree(task, self.snapshot)
-        own = scan_files(
-            dict(self._own_files(task, shown)),
-            matcher=self.matcher,
-            verdicts=self.verdicts,
-            budget=BUDGET,
-        )
+        own = self._scan(dict(_own_files(task, shown)))
+        changes = changes_between(self.snapshot, shown)
+        compiled = self._scan({
+            f"{BYTECODE}{TREE}/{path}": content
+            for path, content in bytecode_of(self.bytecode, without=changes)
+        })
         prints = deletion_prints(self.snapshot, task.deletion)
-        places = (*own.places, *self.base.places)
-        findings = sorted(find_leaks(places, prints, packages=self.packages), key=_badness)
-        unread = tuple(f"{it.path}: {it.why}" for it in (*own.unread, *self.base.unread))
+        found = tuple(find_leaks(own.places, prints, packages=self.packages))
+        places = (*compiled.places, *self.base.places)
+        # What others have in common with it is another on every machine.
+        blocking = (it for it in find_leaks(places, prints, packages=self.packages) if it.blocks)
+        findings = sorted((*found, *blocking), key=_badness)
+        unread = (*own.unread, *compiled.unread, *self.base.unread)
+        said = tuple(f"{it.path}: {it.why}" for it in unread)
         return Certificate(
-            verdict=_verdict(findings, unread),
+            verdict=_verdict(findings, said),
             prints=self.matcher.digest,
-            num_files=own.num_files + self.base.num_files,
-            num_bytes=own.num_bytes + self.base.num_bytes,
+            num_files=own.num_files,
+            num_bytes=own.num_bytes,
             findings=tuple(findings[:MAX_RECORDED]),
-            unread=unread[:MAX_RECORDED],
+            unread=said[:MAX_RECORDED],
         )
 
-    def _own_files(self, task: Task, shown: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-        """Yield what only solvers of this Task see, by the path that they see it under."""
-        for path, content in shown.items():
-            yield f"{TREE}/{path}", content
-        changes = changes_between(self.snapshot, shown)
-        for path, content in bytecode_of(self.bytecode, without=changes):
-            yield f"{BYTECODE}{TREE}/{path}", content
-        for instruction in task.instructions:
-            yield f"{INSTRUCTION}/{instruction.style}.md", instruction.text.encode()
+    def _scan(self, files: Mapping[str, bytes]) -> Scanned:
+        return scan_files(files, matcher=self.matcher, verdicts=self.verdicts, budget=BUDGET)
+
+
+def _own_files(task: Task, shown: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield what solvers of this Task are given, by the path that they see it under."""
+    for path, content in shown.items():
+        yield f"{TREE}/{path}", content
+    for instruction in task.instructions:
+        yield f"{INSTRUCTION}/{instruction.style}.md", instruction.text.encode()
 
 
 def find_leaks(

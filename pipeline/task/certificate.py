@@ -67,9 +67,11 @@ class Certificate:
     verdict: LeakVerdict
     # sha256 of the fingerprints that were looked for: those of the whole Snapshot.
     prints: str
-    # What was looked at: files, and bytes with what was decoded.
+    # Of the tree and the request: files, and bytes with what was decoded. What else a solver sees
+    # is scanned too, and not counted: it is another on every machine.
     num_files: int
     num_bytes: int
+    # Outside of tree and request only what blocks.
     findings: tuple[Finding, ...]
     # What nothing is known of: `path: why`.
     unread: tuple[str, ...]

@@ -90,7 +90,7 @@ def test_what_was_found_and_why_it_may_stay_is_shown(tiny_run: Path, regrow: Reg
     task = next(it for it in read_tasks(tiny_run) if it.leaks.findings)
     done = regrow("inspect", tiny_run, "--leaks", "--task", task.id)
     assert done.returncode == 0, done.stderr
-    assert "verdict: clean; scanned: " in done.stdout
+    assert "verdict: clean; scanned besides the system: " in done.stdout
     assert done.stdout.count("recorded") == len(task.leaks.findings)
     one = json.loads(regrow("inspect", tiny_run, "--leaks", "--task", task.id, "--json").stdout)
     assert len(one["findings"]) == len(task.leaks.findings)
