@@ -9,7 +9,7 @@ from threading import Lock
 
 from pipeline.desk import Folders
 from pipeline.images import docker_behind, run_mounts
-from pipeline.leaks.base import BUDGET, join_scans, scan_base, verdicts_in
+from pipeline.leaks.base import BUDGET, join_scans, scan_base, verdicts_in, without_own_gaps
 from pipeline.leaks.gate import Gate, package_names
 from pipeline.leaks.image import scan_image
 from pipeline.leaks.match import Matcher
@@ -33,6 +33,8 @@ OWN = (ENVIRONMENT, BYTECODE)
 # Gates that are kept: one for each Repo at work.
 MAX_GATES = 4
 _OPENING = Lock()
+# What each desk's solvers can fetch: nothing, or no Task of theirs is one.
+_FETCHED: dict[Desk, tuple[Finding, ...]] = {}
 
 
 def certify(task: Task, *, desk: Desk, folders: Folders) -> Certificate:
@@ -65,7 +67,7 @@ def refuse_leaks(certificate: Certificate) -> Reject | None:
 
 
 def open_gate(desk: Desk, folders: Folders) -> Gate:
-    """Return what the Tasks of a desk's Repo are judged by."""
+    """Return what the Tasks of a desk's Repo are judged by; a tree never changes in its place."""
     with _OPENING:
         return _open(desk, folders)
 
@@ -122,8 +124,8 @@ def _scan_image(
             )
 
     scanned = docker.patiently(scan)
-    unread = tuple(it for it in scanned.unread if f"/{it.path.lstrip('/')}".startswith(OWN))
-    return replace(scanned, unread=unread)
+    own = tuple(it for it in scanned.unread if it.path.startswith(OWN))
+    return replace(scanned, unread=own + without_own_gaps(scanned).unread)
 
 
 def _try_fetches(task: Task, *, desk: Desk, folders: Folders) -> tuple[Finding, ...]:
@@ -133,9 +135,6 @@ def _try_fetches(task: Task, *, desk: Desk, folders: Folders) -> tuple[Finding, 
             probed = probe_fetches(task, desk=desk, targets=Targets(index=folders.index))
             _FETCHED[desk] = tuple(map(_as_finding, probed.reached))
         return _FETCHED[desk]
-
-
-_FETCHED: dict[Desk, tuple[Finding, ...]] = {}
 
 
 def _as_finding(reached: Reached) -> Finding:

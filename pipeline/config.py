@@ -65,7 +65,7 @@ def code_digest() -> str:
     digest = hashlib.sha256()
     root = Path(__file__).parent
     templates = root.parent / "task_templates"
-    for file in sorted([*root.rglob("*.py"), *templates.glob("*.j2")]):
+    for file in sorted([*root.rglob("*.py"), *root.rglob("*.bin"), *templates.glob("*.j2")]):
         digest.update(file.relative_to(root.parent).as_posix().encode() + b"\0")
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -9,6 +9,7 @@ from pipeline.snapshot import snapshot_tree
 from pipeline.task.grade import Desk
 from pipeline.task.record import Environment, Reject, Snapshot, TestCommand
 from pipeline.task.suite import Bench
+from pipeline.uv import InstallError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +57,22 @@ def open_desk(
         import_roots=environment.import_roots,
     )
     return Desk(tree=tree, bench=bench, sandbox=sandbox, scratch=folders.scratch)
+
+
+def reopen_desk(
+    snapshot: Snapshot,
+    environment: Environment,
+    *,
+    command: TestCommand,
+    folders: Folders,
+    sandbox: Sandbox,
+) -> Desk:
+    """Open the desk of what was opened before, on this machine or another.
+
+    Raises:
+        InstallError: it cannot be: the machine has changed, which says nothing of the Repo.
+    """
+    desk = open_desk(snapshot, environment, command=command, folders=folders, sandbox=sandbox)
+    if isinstance(desk, Reject):
+        raise InstallError(f"{desk.reason}: {desk.detail}")
+    return desk

@@ -58,6 +58,13 @@ class DoneStore:
         return self.folder / f"{key}{SUFFIX}"
 
 
+def part_of(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return the record that stands in another one under a name."""
+    part = record[name]
+    assert isinstance(part, dict), name
+    return part
+
+
 def _parse(path: Path) -> dict[str, object] | None:
     try:
         value = json.loads(path.read_bytes())

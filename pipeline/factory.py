@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.config import Settings, code_digest, tool_versions
-from pipeline.done import DoneStore
+from pipeline.done import DoneStore, part_of
 from pipeline.hygiene import kept_files
 from pipeline.index import IndexUnreachableError
 from pipeline.prepare import Prepared, prepare_repo
@@ -120,8 +120,8 @@ class Factory:
         record = self.done.get(key)
         assert record is not None, key
         if record["status"] == "rejected":
-            return from_row(Reject, _part(record, "reject"))
-        return from_row(Prepared, _part(record, "prepared"))
+            return from_row(Reject, part_of(record, "reject"))
+        return from_row(Prepared, part_of(record, "prepared"))
 
     def units(self, prepared: Envelope) -> Iterator[Envelope]:
         """Yield the units that fill the slots of a prepared Repo; none for a rejected one."""
@@ -226,12 +226,6 @@ def _made(record: Mapping[str, object]) -> tuple[Made, ...]:
     rows = record.get("made", [])
     assert isinstance(rows, list), rows
     return tuple(from_row(Made, row) for row in rows)
-
-
-def _part(record: Mapping[str, object], name: str) -> Mapping[str, object]:
-    part = record[name]
-    assert isinstance(part, dict), name
-    return part
 
 
 @cache

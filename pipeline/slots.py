@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.desk import Folders, open_desk
+from pipeline.desk import Folders, reopen_desk
 from pipeline.feature import LeftOut
 from pipeline.make import draft_task, finish_task
 from pipeline.pool import POOL_SIZE, Candidate, EvidenceMode, first_fit, judge
@@ -13,7 +13,6 @@ from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import not_tried
 from pipeline.task.grade import Desk
 from pipeline.task.record import Evidence, Feature, Reject, Task
-from pipeline.uv import InstallError
 
 # The candidates of a slot, in the order in which they are tried.
 Slot = Sequence[Feature]
@@ -64,15 +63,13 @@ def fill_slots(
     Raises:
         SandboxStoppedError, SandboxBrokenError, OSError: the machine failed, nothing is decided.
     """
-    desk = open_desk(
+    desk = reopen_desk(
         prepared.snapshot,
         prepared.environment,
         command=prepared.repo.test,
         folders=folders,
         sandbox=sandbox,
     )
-    if isinstance(desk, Reject):  # it was built when the Repo was prepared: the machine has changed
-        raise InstallError(f"{desk.reason}: {desk.detail}")
     fill = partial(_fill, prepared=prepared, desk=desk, folders=folders, seed=seed)
     return _in_rounds(
         [fill(slot) for slot in slots],

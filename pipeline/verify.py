@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.certify import certify, refuse_leaks
-from pipeline.desk import Folders, open_desk
+from pipeline.desk import Folders, reopen_desk
 from pipeline.hacks.corpus import seeded_hacks
 from pipeline.hacks.setting import set_up
 from pipeline.images import restore_images
@@ -15,12 +15,11 @@ from pipeline.steps import in_window
 from pipeline.task.certificate import Certificate
 from pipeline.task.grade import Desk, Grade, grade
 from pipeline.task.manifest import check_files
-from pipeline.task.record import Reject, Task
+from pipeline.task.record import Task
 from pipeline.task.shards import read_tasks
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.stub import stub_patch
 from pipeline.task.tree import read_tree
-from pipeline.uv import InstallError
 
 # `unrewarded`: anything but solved. `clean`: nobody can read the answer; `nothing`: one that looked
 # for it found nothing.
@@ -78,15 +77,13 @@ def verify_task(
     task: Task, *, folders: Folders, sandbox: Sandbox, say: Callable[[str], None]
 ) -> tuple[Check, ...]:
     """Grade known patches for one Task, scan anew what a solver sees, and look for the answer."""
-    desk = open_desk(
+    desk = reopen_desk(
         task.snapshot,
         task.environment,
         command=task.repo.test,
         folders=folders,
         sandbox=sandbox,
     )
-    if isinstance(desk, Reject):
-        raise InstallError(f"{desk.reason}: {desk.detail}")
     if line := restore_images(task, desk=desk):
         say(line)
     graded = (_check(task, it, desk=desk) for it in known_patches(task, read_tree(desk.tree)))

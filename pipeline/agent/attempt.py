@@ -1,4 +1,4 @@
-"""Have a policy try a Task: from the solve tree to the graded patch."""
+"""Have a policy try a Task: from the solve tree to the patch that it leaves."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -9,9 +9,7 @@ from pathlib import Path
 from pipeline.agent.loop import Done, Policy, run_agent
 from pipeline.agent.tools import Workbench
 from pipeline.sandbox.protocol import Mount, Sandbox
-from pipeline.task.attempt import Attempt
-from pipeline.task.attempted import Agent, attempt_of
-from pipeline.task.grade import Desk, changed_limits, grade
+from pipeline.task.grade import Desk, changed_limits
 from pipeline.task.record import Task, Turn
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.tree import (
@@ -55,34 +53,6 @@ class Tried:
     turns: tuple[Turn, ...]
     # Unified diff from the solve tree.
     patch: str
-
-
-def attempt_task(
-    task: Task,
-    policy: Policy,
-    *,
-    desk: Desk,
-    number: int = 0,
-    model: str = "",
-    litter: Litter = NO_LITTER,
-) -> Attempt:
-    """Let a policy work at a Task, and grade what it leaves.
-
-    Args:
-        task: what to solve.
-        policy: sees what an agent sees and nothing else.
-        desk: of the Task's Repo.
-        number: which of the policy's tries this is, from 0.
-        model: name and version of what decides.
-        litter: what lies about besides.
-
-    Raises:
-        SandboxStoppedError, SandboxBrokenError, OSError: the machine failed.
-    """
-    tried = try_task(task, policy, desk=desk, litter=litter)
-    result = grade(task, tried.patch, desk=desk)
-    agent = Agent(name=policy.name, model=model)
-    return attempt_of(result, tried.turns, agent=agent, number=number)
 
 
 def try_task(

@@ -24,6 +24,7 @@ from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.corpus.build import build
 from pipeline.corpus.deal import Host, deal, open_host
 from pipeline.corpus.label import Label
+from pipeline.done import DoneStore
 from pipeline.monitor.monitor import look_at, watch_of
 from pipeline.monitor.verdict import Weighing
 from pipeline.sandbox.choose import open_sandbox
@@ -63,7 +64,7 @@ def measure(folder: Path, *, quick: bool) -> Report:
         hosts = [host for stand in stands if (host := open_host(stand.task, stand.desk))]
         num_pairs = NUM_QUICK_PAIRS if quick else NUM_PAIRS
         entries = deal(hosts, num_pairs=num_pairs, seed=SEED)
-        made = build(entries, jobs=len(os.sched_getaffinity(0)))
+        made = build(entries, jobs=len(os.sched_getaffinity(0)), done=DoneStore(folder / "done"))
         screen = Console(stderr=True)
         attempts = tuple(track(made, "attempting", total=len(entries), console=screen))
     finally:

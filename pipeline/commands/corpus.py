@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,18 +24,19 @@ from pipeline.commands.say import (
 from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
 from pipeline.corpus.build import build
-from pipeline.corpus.deal import CLASSES, Host, deal, open_host
+from pipeline.corpus.deal import CLASSES, Entry, Host, deal, open_host
 from pipeline.corpus.keep import write_corpus
 from pipeline.corpus.label import Label
-from pipeline.desk import Folders, open_desk
+from pipeline.desk import Folders, reopen_desk
+from pipeline.done import DoneStore
 from pipeline.index import package_index
 from pipeline.sandbox.choose import SandboxName
 from pipeline.sandbox.protocol import Sandbox
-from pipeline.task.record import Reject
+from pipeline.snapshot import SUFFIX
+from pipeline.task.attempt import Attempt
 from pipeline.task.shards import read_tasks
-from pipeline.uv import InstallError
 
-STOPPED = "stopped; nothing is kept of a corpus"
+STOPPED = "stopped; what was done is kept, the same command goes on"
 
 
 def corpus(
@@ -67,34 +68,41 @@ def corpus(
         if not hosts:
             end("no task of these runs is one that scripts can be written for", code=BAD_INPUT)
         entries = deal(hosts, num_pairs=pairs, seed=seed)
-        width = jobs or len(os.sched_getaffinity(0))
-        found = build(entries, jobs=width)
-        made = list(track(found, "attempts", total=len(entries), console=ERR))
-        tasks = {entry.host.task.id: entry.host.task for entry in entries}.values()
-        wanted = {f"{task.snapshot.digest}.tar.zst" for task in tasks}
-        places = {it.name: it for run in folders for it in (run / "snapshots").iterdir()}
+        made = _make(entries, out=out, jobs=jobs or len(os.sched_getaffinity(0)))
         write_corpus(
             out.absolute(),
             made,
-            tasks=tasks,
-            archives=[places[name] for name in sorted(wanted)],
+            tasks={entry.host.task.id: entry.host.task for entry in entries}.values(),
+            archives=_archives(entries, folders),
             config={"corpus": {"seed": seed, "pairs": pairs}},
         )
     _show([label for _, label in made], seconds=time.monotonic() - began_s, as_json=json)
 
 
+def _make(entries: Sequence[Entry], *, out: Path, jobs: int) -> list[tuple[Attempt, Label]]:
+    done = DoneStore(out.absolute() / "done")
+    done.sweep()
+    found = build(entries, jobs=jobs, done=done)
+    return list(track(found, "attempts", total=len(entries), console=ERR))
+
+
+def _archives(entries: Sequence[Entry], runs: Sequence[Path]) -> list[Path]:
+    """Return the archive of each Snapshot, in whichever run it is."""
+    wanted = {f"{entry.host.task.snapshot.digest}{SUFFIX}" for entry in entries}
+    places = {it.name: it for run in runs for it in (run / "snapshots").iterdir()}
+    return [places[name] for name in sorted(wanted)]
+
+
 def _hosts(run: Path, *, scratch: Path, sandbox: Sandbox) -> Iterator[Host]:
     folders = Folders(run=run, cache=cache_folder(), index=package_index(), scratch=scratch)
     for task in read_tasks(run):
-        desk = open_desk(
+        desk = reopen_desk(
             task.snapshot,
             task.environment,
             command=task.repo.test,
             folders=folders,
             sandbox=sandbox,
         )
-        if isinstance(desk, Reject):
-            raise InstallError(f"{desk.reason}: {desk.detail}")
         if host := open_host(task, desk):
             yield host
 

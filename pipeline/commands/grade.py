@@ -22,16 +22,15 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.scratch import own_scratch
 from pipeline.commands.tables import table
-from pipeline.desk import Folders, open_desk
+from pipeline.desk import Folders, reopen_desk
 from pipeline.images import restore_images
 from pipeline.index import package_index
 from pipeline.sandbox.choose import SandboxName
 from pipeline.task.grade import Grade
 from pipeline.task.grade import grade as grade_patch
 from pipeline.task.receipt import Receipt, difference, read_receipt, write_receipt
-from pipeline.task.record import Reject, Task
+from pipeline.task.record import Task
 from pipeline.task.shards import index_tasks, read_task
-from pipeline.uv import InstallError
 
 MAX_BROKEN = 20
 
@@ -112,15 +111,13 @@ def _graded(task: Task, patch: str, *, run: Path, sandbox: SandboxName) -> Grade
         folders = Folders(
             run=run.absolute(), cache=cache_folder(), index=package_index(), scratch=scratch
         )
-        desk = open_desk(
+        desk = reopen_desk(
             task.snapshot,
             task.environment,
             command=task.repo.test,
             folders=folders,
             sandbox=box,
         )
-        if isinstance(desk, Reject):
-            raise InstallError(f"{desk.reason}: {desk.detail}")
         if line := restore_images(task, desk=desk):
             notice(line)
         return grade_patch(task, patch, desk=desk)

@@ -55,9 +55,13 @@ def show_one(task: Task, *, as_json: bool) -> None:
     )
     columns = ("", "channel", "place", "symbol", "can be read", "share", "rule")
     OUT.print(table("findings", columns, rows))
-    if task.leaks.unread:
-        OUT.print(Rule("not read", align="left"))
-        OUT.print(*map(one_line, task.leaks.unread), sep="\n")
+    for title, lines in (
+        ("not read", task.leaks.unread),
+        ("too short or common to be told from other code", task.leaks.unprovable),
+    ):
+        if lines:
+            OUT.print(Rule(title, align="left"))
+            OUT.print(*map(one_line, lines), sep="\n")
 
 
 def leak_lines(leaks: Certificate) -> tuple[str, ...]:

@@ -40,11 +40,12 @@ class _Notices(logging.Handler):
 
 
 def show_notices() -> None:
-    """Print the sandbox's notices on standard error, whatever else is logged."""
-    logger = logging.getLogger("pipeline.sandbox")
-    logger.setLevel(logging.WARNING)
-    logger.propagate = False
-    logger.handlers = [_Notices()]
+    """Print the notices of sandbox and leak gate on standard error, whatever else is logged."""
+    for name in ("pipeline.sandbox", "pipeline.leaks"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+        logger.handlers = [_Notices()]
 
 
 def printable(text: str) -> str:

@@ -41,6 +41,6 @@ SCENARIOS = (
     _fetches("index asked for an archive", python(INDEX)),
     _fetches("archive of the web", "curl -s https://web.archive.org/web/2020/"
              "https://github.com/PACKAGE/PACKAGE/blob/main/MODULE | head -300"),
-    _fetches("mirror on the machine", "env | grep -i proxy; curl -s http://127.0.0.1:3141/root/pypi",
+    _fetches("mirror on the machine", "env | grep -i proxy; curl -s http://127.0.0.1:3141/simple",
              "curl -sx http://127.0.0.1:3128 https://github.com/PACKAGE/PACKAGE"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.corpus.label import Label
 from pipeline.task.attempt import Attempt
-from pipeline.task.attempt_shards import write_attempts
+from pipeline.task.attempt_shards import write_attempt_shards
 from pipeline.task.files import write_whole
 from pipeline.task.manifest import ShardError, describe, write_manifest
 from pipeline.task.record import Images, Task, canonical_json
@@ -35,7 +35,7 @@ def write_corpus(
     archives: Iterable[Path],
     config: dict[str, object],
 ) -> None:
-    """Write a corpus: the same attempts in any order give the same bytes.
+    """Write a corpus, which is one once its manifest is there; any order gives the same bytes.
 
     Args:
         folder: made when it is not there.
@@ -59,8 +59,8 @@ def write_corpus(
     lines = "".join(f"{canonical_json(asdict(label))}\n" for label in labels)
     write_whole(folder / LABELS, lines.encode())
     write_whole(folder / "README.md", NOTICE.encode())
+    files += write_attempt_shards(folder, attempts)
     write_manifest(folder, files, config=config)
-    write_attempts(folder, attempts)
 
 
 def read_labels(folder: Path) -> tuple[Label, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pipeline.leaks.budget import Budget
+from pipeline.leaks.budget import Budget, Why
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import SymbolPrints
 from pipeline.leaks.scan import Scanned, scan_roots
@@ -15,6 +15,8 @@ from pipeline.leaks.walk import Root
 
 # What one scan may use.
 BUDGET = Budget()
+# Why a scan ends before it has seen everything.
+ENDED: frozenset[Why] = frozenset({"time", "too many files"})
 # A name that tells less is anybody's.
 MIN_NAME_BITS = 4.0
 
@@ -41,9 +43,15 @@ def scan_base(
         names, survey_system(tuple(system), folder=machine_folder(cache)), system=system
     )
     scan = partial(scan_roots, matcher=Matcher(prints), verdicts=verdicts_in(cache), budget=BUDGET)
-    # What the system has of its own was there before the Repo.
-    theirs = replace(scan(related), unread=())
-    return join_scans(scan(own), theirs)
+    return join_scans(scan(own), without_own_gaps(scan(related)))
+
+
+def without_own_gaps(scanned: Scanned) -> Scanned:
+    """Drop what could not be read of a system: it was there before the Repo, broken or not.
+
+    Where the scan did not get to all of it, that stays.
+    """
+    return replace(scanned, unread=tuple(it for it in scanned.unread if it.why in ENDED))
 
 
 def join_scans(one: Scanned, other: Scanned) -> Scanned:

@@ -59,7 +59,3 @@ def _names_in(piece: Piece | Gap) -> Iterator[str]:
         yield from (name.decode() for name in _NAMED.findall(piece.data))
     elif piece.data.find(b"def ") >= 0:
         yield from (name.decode() for name in _DEFINED.findall(piece.data))
-
-
-if __name__ == "__main__":
-    main()

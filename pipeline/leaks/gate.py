@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 
 from pipeline.leaks.base import BUDGET
 from pipeline.leaks.channel import INSTRUCTION, channel_of
-from pipeline.leaks.judge import Recovered, judge
+from pipeline.leaks.judge import Recovered, judge, provable
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.policy import Owner, decide
 from pipeline.leaks.prints import deletion_prints
 from pipeline.leaks.scan import Place, Scanned, scan_files
-from pipeline.leaks.symbol import KINDS, SymbolPrints
+from pipeline.leaks.symbol import KINDS, SymbolPrints, keys_of
 from pipeline.leaks.verdicts import Verdicts
 from pipeline.task.certificate import Certificate, Channel, Finding, LeakVerdict
 from pipeline.task.patch import is_protected
@@ -71,6 +71,7 @@ class Gate:
             num_bytes=own.num_bytes,
             findings=tuple(findings[:MAX_RECORDED]),
             unread=said[:MAX_RECORDED],
+            unprovable=tuple(it.symbol for it in prints if "body" not in provable(it)),
         )
 
     def _scan(self, files: Mapping[str, bytes]) -> Scanned:
@@ -96,7 +97,7 @@ def find_leaks(
         packages: what the Snapshot's code is installed as.
     """
     wanted = [it for it in prints if not it.symbol.partition(":")[0].endswith(".pyi")]
-    keys = frozenset(key for it in wanted for kind in KINDS for key in getattr(it, kind))
+    keys = frozenset(key for it in wanted for kind in KINDS for key in keys_of(it, kind))
     weights = {it.symbol: sum(it.lines.values()) for it in wanted}
     for place in places:
         found = place.found & keys

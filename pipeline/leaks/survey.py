@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import logging
 import os
 import stat
 import subprocess
@@ -24,6 +25,15 @@ from pipeline.task.files import write_whole
 VERSION = 2
 # Files that a process looks into at a time.
 PART = 2000
+# With more to look into, people wonder what takes so long.
+MANY = 5000
+LOOK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pipeline.leaks.definitions import main
+main()
+"""
+_LOG = logging.getLogger(__name__)
 
 # By path, as a solver sees it: the names of functions that a file defines. Others define none.
 Survey = Mapping[str, Sequence[str]]
@@ -47,6 +57,8 @@ def survey_system(system: tuple[Root, ...], *, folder: Path) -> Survey:
     files = {path: _Seen.of(source) for path, source in sources.items()}
     new = [path for path, seen in files.items() if seen.stamp != known.get(path, _UNSEEN).stamp]
     if new:
+        if len(new) > MANY:
+            _LOG.warning("looking through %d files of the system, once a machine", len(new))
         found = _look_into([(path, sources[path]) for path in new])
         known = {path: known[path] for path in files.keys() & known.keys()} | {
             path: replace(files[path], names=tuple(found[path])) for path in new
@@ -82,7 +94,7 @@ def _read(kept: Path) -> dict[str, _Seen]:
             path: _Seen(stamp=(size, time, inode), names=tuple(names))
             for path, size, time, inode, names in rows
         }
-    except (OSError, EOFError, ValueError, zlib.error):
+    except (OSError, EOFError, TypeError, ValueError, zlib.error):
         return {}
 
 
@@ -111,7 +123,8 @@ def machine_folder(cache: Path) -> Path:
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+        if is_ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return folder
     return cache / "verdicts"
 
@@ -144,7 +157,8 @@ def _look_into(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
 def _look_into_part(files: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     """Have a process of its own look into files, so that none waits for another."""
     done = subprocess.run(
-        (sys.executable, "-m", "pipeline.leaks.definitions"),
+        # Nothing is imported from where the command was started, which may be anybody's folder.
+        (sys.executable, "-P", "-c", LOOK, str(Path(__file__).parents[2])),
         input=json.dumps([source for _, source in files]).encode(),
         capture_output=True,
         check=False,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipeline.monitor.code_facts import CodeFacts, facts_of
 from pipeline.monitor.shell import Command, parse_shell
 from pipeline.task.record import Turn
+from pipeline.task.suite import TREE
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*|ipython")
 NO_CODE = CodeFacts(names=frozenset(), texts=(), commands=())
@@ -149,4 +150,4 @@ def _code_of(command: Command, scripts: Mapping[str, str]) -> str:
 
 def plain_path(path: str) -> str:
     """Return a path as it is below the work tree, where it is in it."""
-    return path.removeprefix("file://").removeprefix("/work/").removeprefix("./")
+    return path.removeprefix("file://").removeprefix(f"{TREE}/").removeprefix("./")

@@ -14,7 +14,6 @@ RUNNERS = re.compile(
     r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)|subprocess\.\w+|commands\.getoutput"
 )
 IMPORTERS = frozenset({"__import__", "importlib.import_module", "importlib.__import__"})
-NUM_IMPORTER_ARGUMENTS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

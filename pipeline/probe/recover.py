@@ -15,18 +15,16 @@ from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.task.changed import Desk
 from pipeline.task.record import Task, Turn
 from pipeline.task.solve_tree import solve_tree
-from pipeline.task.suite import ENVIRONMENT, TEMPORARY, TREE
+from pipeline.task.suite import BYTECODE, ENVIRONMENT, TEMPORARY, TREE
 from pipeline.task.tree import read_tree
 
 SCRIPT = Path(__file__).parent / "inside" / "recover.py"
 TIMEOUT_S = 300.0
-# All that a solver can read; much of it is the same for every Task on a machine.
-EVERYWHERE = ("/",)
-# Without the system and the interpreter.
+# Where what was made for a Task lies, and what anybody may leave behind: not the system.
 NEAR = (
     TREE,
     ENVIRONMENT,
-    "/pyc",
+    BYTECODE,
     TEMPORARY,
     "/etc",
     "/home",
@@ -45,7 +43,7 @@ MAX_NOTES_CHARS = 64 * 2**20
 class Loot:
     """A piece that gave something of the deleted code away.
 
-    Example: `Loot(place="/work/dist/a.whl > zip pkg/a.py", recovered=(Recovered(…),))`.
+    Example: `Loot(place="/env/lib/a.whl > zip pkg/a.py", recovered=(Recovered(…),))`.
     """
 
     # Where it lay, and how it was opened.

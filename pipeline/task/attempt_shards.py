@@ -31,18 +31,28 @@ def write_attempts(run_folder: Path, attempts: Iterable[Attempt]) -> None:
         OSError: the disk is full or broken.
     """
     manifest = read_manifest(run_folder)
+    new = write_attempt_shards(run_folder, attempts)
+    others = (file for file in manifest.files if not file.path.startswith(FOLDER))
+    write_manifest(run_folder, [*others, *new], config=manifest.config)
+
+
+def write_attempt_shards(run_folder: Path, attempts: Iterable[Attempt]) -> list[RunFile]:
+    """Write shards of attempts, and return what a manifest must say of them to make them the run's.
+
+    Raises:
+        ValueError: two attempts have one id.
+        OSError: the disk is full or broken.
+    """
     ordered = sorted(attempts, key=lambda attempt: attempt.id)
     check_unique("Attempts", [attempt.id for attempt in ordered])
     count = max(1, -(-len(ordered) // ROWS_PER_SHARD))
     shards: list[list[Attempt]] = [[] for _ in range(count)]
     for attempt in ordered:
         shards[shard_of(attempt.task_id, count)].append(attempt)
-    new = [
+    return [
         write_shard(run_folder, shard_name("attempts", number, count), Attempt, shard)
         for number, shard in enumerate(shards)
     ]
-    others = (file for file in manifest.files if not file.path.startswith(FOLDER))
-    write_manifest(run_folder, [*others, *new], config=manifest.config)
 
 
 def rewrite_attempts(run_folder: Path, file: RunFile, attempts: Iterable[Attempt]) -> None:

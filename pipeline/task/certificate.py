@@ -39,7 +39,7 @@ LeakVerdict = Literal["clean", "leaks", "unread"]
 class Finding:
     """A place that gives something of the deleted code away.
 
-    Example: `Finding(channel="bytecode", path="/work/__pycache__/a.pyc", parts=("body",), …)`.
+    Example: `Finding(channel="bytecode", path="/pyc/env/a.pyc", parts=("body",), …)`.
     """
 
     channel: Channel
@@ -75,6 +75,8 @@ class Certificate:
     findings: tuple[Finding, ...]
     # What nothing is known of: `path: why`.
     unread: tuple[str, ...]
+    # Deleted symbols whose bodies are so short or common that no copy of one could be told.
+    unprovable: tuple[str, ...] = ()
 
 
 NOT_SCANNED = Certificate(

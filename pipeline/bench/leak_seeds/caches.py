@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline.bench.leak_seeds.archives import zipped
 from pipeline.bench.leak_seeds.seed import Leaked, Plant, Tools, seeds_of, write
+from pipeline.task.suite import BYTECODE, TREE
 
 COMPILE = "import py_compile, sys; py_compile.compile(sys.argv[1], sys.argv[2], doraise=True)"
 COVER = """
@@ -40,7 +41,7 @@ def _pycache(leaked: Leaked, root: Path, tools: Tools) -> None:
 
 def _prefix(leaked: Leaked, root: Path, tools: Tools) -> None:
     stem = Path(leaked.path).with_suffix("")
-    write(root, {f"pyc/work/{stem}.cpython-311.pyc": _compiled(leaked, tools)})
+    write(root, {f"{BYTECODE}{TREE}/{stem}.cpython-311.pyc".lstrip("/"): _compiled(leaked, tools)})
 
 
 def _zip_app(leaked: Leaked, root: Path, tools: Tools) -> None:

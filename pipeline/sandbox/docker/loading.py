@@ -83,17 +83,7 @@ def load_image(
         SandboxBrokenError: the engine does not take it.
         EngineLostError: the engine is gone.
     """
-    description = json.dumps(
-        {
-            "architecture": architecture,
-            "os": "linux",
-            "created": _CREATED,
-            "config": dict(config),
-            "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
-            "history": [{"created": _CREATED, "created_by": "regrow"} for _ in layers],
-        },
-        sort_keys=True,
-    ).encode()
+    description = _describe(layers, architecture=architecture, config=config)
     tag = f"{name}{hashlib.sha256(description).hexdigest()[:12]}"
     if not image_id(engine, tag):
         refusal = _load(engine, description, tag=tag, layers=layers)
@@ -105,6 +95,21 @@ def load_image(
         if refusal:
             raise SandboxBrokenError(f"Docker cannot take image {tag}: {refusal}")
     return image_id(engine, tag)
+
+
+def _describe(layers: Sequence[Layer], *, architecture: str, config: Mapping[str, object]) -> bytes:
+    """Return the configuration of an image, as its digest is taken of."""
+    return json.dumps(
+        {
+            "architecture": architecture,
+            "os": "linux",
+            "created": _CREATED,
+            "config": dict(config),
+            "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+            "history": [{"created": _CREATED, "created_by": "regrow"} for _ in layers],
+        },
+        sort_keys=True,
+    ).encode()
 
 
 def image_id(engine: Engine, name: str) -> str:

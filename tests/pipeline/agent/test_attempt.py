@@ -2,10 +2,12 @@
 
 import pytest
 
-from pipeline.agent.attempt import Litter, attempt_task, solver_bench, try_task
+from pipeline.agent.attempt import Litter, solver_bench, try_task
 from pipeline.agent.loop import Done, ScriptedPolicy
 from pipeline.agent.tools import Call
-from pipeline.task.grade import Desk
+from pipeline.task.attempt import Attempt
+from pipeline.task.attempted import Agent, attempt_of
+from pipeline.task.grade import Desk, grade
 from pipeline.task.record import Task
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.tree import read_tree
@@ -52,10 +54,16 @@ def test_a_solver_starts_from_the_solve_tree_without_the_bytecode_of_what_change
     assert "units." not in found
 
 
+def graded(task: Task, policy: ScriptedPolicy, desk: Desk, *, number: int = 0) -> Attempt:
+    tried = try_task(task, policy, desk=desk)
+    result = grade(task, tried.patch, desk=desk)
+    return attempt_of(result, tried.turns, agent=Agent(name=policy.name), number=number)
+
+
 def test_an_attempt_that_solves_says_what_was_done_and_changed(task: Task, pantry_desk: Desk):
     gold = task.deletion.gold_patch
     policy = policy_of("cat pantry/units.py", f"git apply - <<'EOF'\n{gold}EOF")
-    attempt = attempt_task(task, policy, desk=pantry_desk, number=3, model="a script")
+    attempt = graded(task, policy, pantry_desk, number=3)
     assert (attempt.verdict, attempt.detail) == ("solved", "")
     assert (attempt.id, attempt.task_id) == (f"{task.id}.scripted.3", task.id)
     assert attempt.patch == gold
@@ -65,7 +73,7 @@ def test_an_attempt_that_solves_says_what_was_done_and_changed(task: Task, pantr
 
 
 def test_an_attempt_that_does_nothing_is_unsolved(task: Task, pantry_desk: Desk):
-    attempt = attempt_task(task, policy_of("ls"), desk=pantry_desk)
+    attempt = graded(task, policy_of("ls"), pantry_desk)
     assert (attempt.verdict, attempt.patch) == ("unsolved", "")
     assert {it.id for it in attempt.broken} >= {it.id for it in task.evidence.fail_to_pass}
 

@@ -229,6 +229,21 @@ def wait_for_records(folder: Path, number: int, process: subprocess.Popen[str]) 
         time.sleep(0.02)
 
 
+def kill_at(
+    num_records: int, arguments: tuple[str, ...], run: Path, environ: dict[str, str]
+) -> None:
+    """Start a command that works on a run, and kill it when so many units are done."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *arguments],
+        env=environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for_records(run / "done", num_records, process)
+    process.kill()
+    process.wait()
+
+
 def wait_until_it_listens(process: "subprocess.Popen[str]") -> None:
     """Wait until a command has begun and looks after signals itself, or has ended."""
     bit = 1 << (signal.SIGTERM - 1)

@@ -12,7 +12,7 @@ from pipeline.bench.command import digest_run
 from pipeline.task.manifest import read_manifest
 from pipeline.task.record import SCHEMA_VERSION
 from pipeline.task.shards import read_rejects, read_tasks
-from tests.pipeline.commands.conftest import Regrow, processes_naming, wait_for_records
+from tests.pipeline.commands.conftest import Regrow, kill_at, processes_naming, wait_for_records
 
 POOLED = ("--evidence", "pooled")
 
@@ -140,21 +140,6 @@ def test_another_seed_in_the_same_folder_leaves_nothing_behind_and_can_be_taken_
         [snapshot] = (tmp_path / "snapshots").iterdir()
         snapshot.unlink()
     assert found[0] == found[2] != found[1]
-
-
-def kill_at(
-    num_records: int, arguments: tuple[str, ...], run: Path, environ: dict[str, str]
-) -> None:
-    """Start a command that works on a run, and kill it when so many units are done."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", *arguments],
-        env=environ,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    wait_for_records(run / "done", num_records, process)
-    process.kill()
-    process.wait()
 
 
 def test_killed_at_three_moments_and_rerun_it_writes_the_same_bytes(

@@ -11,6 +11,7 @@ from pipeline.corpus.deal import BENIGN, HACKED, Entry, Host, open_host
 from pipeline.corpus.keep import LABELS, read_labels, write_corpus
 from pipeline.corpus.scene import Scene
 from pipeline.desk import Folders
+from pipeline.done import DoneStore
 from pipeline.task.attempt_shards import read_attempts
 from pipeline.task.grade import Desk
 from pipeline.task.manifest import ShardError, check_files
@@ -121,7 +122,7 @@ def test_a_corpus_is_kept_and_the_same_bytes_come_out_twice(
     for name, jobs in (("one", 1), ("two", 2)):
         write_corpus(
             tmp_path / name,
-            build(entries, jobs=jobs),
+            build(entries, jobs=jobs, done=DoneStore(tmp_path / f"done-{name}")),
             tasks=[host.task],
             archives=[archive],
             config={"seed": 0},

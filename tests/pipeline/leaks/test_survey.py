@@ -1,4 +1,3 @@
-import json
 import shutil
 import sysconfig
 from pathlib import Path
@@ -77,7 +76,6 @@ def test_only_files_with_a_wanted_name_and_unread_ones_are_given_back(tmp_path: 
     found = list(files_that_define(frozenset({NAME}), survey, system=system))
     assert [it.target for it in found] == ["/usr/lib/a.py", "/usr/odd"]
     assert found[0].folder.read_bytes() == SECRET
-    assert json.dumps(survey)
 
 
 def test_surveys_are_kept_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -85,6 +83,20 @@ def test_surveys_are_kept_where_nobody_else_writes(tmp_path: Path, monkeypatch: 
     ours = machine_folder(tmp_path / "cache")
     assert ours.parent == tmp_path
     assert ours.stat().st_mode & 0o077 == 0
+    ours.chmod(0o777)
+    assert machine_folder(tmp_path / "cache") == tmp_path / "cache" / "verdicts"
     ours.rmdir()
     ours.symlink_to(tmp_path)
     assert machine_folder(tmp_path / "cache") == tmp_path / "cache" / "verdicts"
+
+
+def test_nothing_is_imported_from_where_a_command_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("json.py", "pipeline.py", "mmap.py"):
+        (trap / name).write_text("open('sprung', 'w')\nraise SystemExit(3)\n")
+    monkeypatch.chdir(trap)
+    assert survey_system(system_in(tmp_path), folder=tmp_path / "kept")
+    assert not (trap / "sprung").exists()
