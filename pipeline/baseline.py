@@ -5,15 +5,9 @@ from collections.abc import Mapping
 
 from pipeline.sandbox.protocol import Limits
 from pipeline.task.grade import Desk
-from pipeline.task.record import (
-    Baseline,
-    Outcome,
-    Quarantined,
-    QuarantineReason,
-    Reject,
-    Repo,
-    TestOutcome,
-)
+from pipeline.task.origin import Repo
+from pipeline.task.record import Baseline, Outcome, Quarantined, QuarantineReason, TestOutcome
+from pipeline.task.reject import Reject
 from pipeline.task.suite import SuiteRequest, SuiteRun, lasting, run_suite
 from pipeline.task.verdict import name_alarm
 

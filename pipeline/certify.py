@@ -24,7 +24,8 @@ from pipeline.sandbox.docker.sandbox import Docker
 from pipeline.sandbox.protocol import Job
 from pipeline.task.certificate import Certificate, Finding
 from pipeline.task.grade import Desk
-from pipeline.task.record import Reject, Task
+from pipeline.task.record import Task
+from pipeline.task.reject import Reject
 from pipeline.task.suite import BYTECODE, ENVIRONMENT, TREE
 from pipeline.task.tree import read_tree
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import git
 
-from pipeline.task.record import Reject, Source
+from pipeline.task.origin import Source
+from pipeline.task.reject import Reject
 
 TIMEOUT_S = 600.0
 

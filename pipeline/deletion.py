@@ -20,7 +20,8 @@ from pipeline.language.python.text import parse
 from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.task.grade import Desk, changed_limits
 from pipeline.task.patch import is_protected, make_patch, num_removed_lines
-from pipeline.task.record import Baseline, Deletion, Feature, Reject, Turn
+from pipeline.task.record import Baseline, Deletion, Feature, Turn
+from pipeline.task.reject import Reject
 from pipeline.task.suite import lasting
 from pipeline.task.tree import Changes, apply_changes, changes_between, copied_tree, read_tree
 

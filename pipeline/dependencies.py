@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 from pipeline.metadata import Project
 from pipeline.requirement_files import CANDIDATES, read_requirements
 from pipeline.static_metadata import load_toml, table
-from pipeline.task.record import Install, Reject
+from pipeline.task.origin import Install
+from pipeline.task.reject import Reject
 from pipeline.tox import tox_requirements
 
 # What groups and extras for tests are called, the likeliest first.

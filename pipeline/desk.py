@@ -7,7 +7,8 @@ from pipeline.environment import build
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.snapshot import snapshot_tree
 from pipeline.task.grade import Desk
-from pipeline.task.record import Environment, Reject, Snapshot, TestCommand
+from pipeline.task.origin import Environment, Snapshot, TestCommand
+from pipeline.task.reject import Reject
 from pipeline.task.suite import Bench
 from pipeline.uv import InstallError
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.task.canonical import canonical_json
 from pipeline.task.files import remove_temporaries, write_whole
-from pipeline.task.record import canonical_json
 
 KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 SUFFIX = ".json"

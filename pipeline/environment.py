@@ -14,7 +14,9 @@ from pipeline.dependencies import find_dependencies
 from pipeline.index import IndexUnreachableError
 from pipeline.repo import Fetched
 from pipeline.snapshot import MTIME, snapshot_tree
-from pipeline.task.record import Environment, Reject, Repo, TestCommand, content_id
+from pipeline.task.canonical import content_id
+from pipeline.task.origin import Environment, Repo, TestCommand
+from pipeline.task.reject import Reject
 from pipeline.task.suite import ENVIRONMENT, TREE
 from pipeline.uv import (
     InstallError,

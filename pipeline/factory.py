@@ -17,7 +17,9 @@ from pipeline.repo import fetch
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError
 from pipeline.slots import Made, deal_units, fill_slots
-from pipeline.task.record import Reject, Repo, content_id
+from pipeline.task.canonical import content_id
+from pipeline.task.origin import Repo
+from pipeline.task.reject import Reject
 from pipeline.task.schema import from_row, to_row
 from pipeline.uv import InstallError
 

@@ -18,7 +18,8 @@ from pipeline.language.python.users import Judge
 from pipeline.options import find_option_features
 from pipeline.reach import Bits, Reach
 from pipeline.seeds import MAX_SET, Seed, propose, title_of
-from pipeline.task.record import Baseline, Feature, FeatureKind, Reject
+from pipeline.task.record import Baseline, Feature, FeatureKind
+from pipeline.task.reject import Reject
 from pipeline.trace import Trace
 
 # Code that more of the tests reach is a foundation, not a feature.

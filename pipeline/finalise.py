@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass
 from pipeline.factory import Envelope, Factory
 from pipeline.feature import LeftOut
 from pipeline.task.attempt_shards import kept_attempts
+from pipeline.task.canonical import content_id
 from pipeline.task.manifest import RunFile, describe, write_manifest
+from pipeline.task.origin import Repo
 from pipeline.task.patch import is_protected
 from pipeline.task.patch_text import parse_patch
-from pipeline.task.record import SCHEMA_VERSION, Reject, RejectRow, Repo, Task, content_id
+from pipeline.task.record import SCHEMA_VERSION, Task
+from pipeline.task.reject import Reject, RejectRow
 from pipeline.task.shards import write_shards
 
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.task.record import RejectRow, Task
+from pipeline.task.record import Task
+from pipeline.task.reject import RejectRow
 
 REPO_STAGES = ("fetch", "environment", "baseline", "trace")
 CANDIDATE_STAGES = (

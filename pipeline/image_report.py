@@ -4,8 +4,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.task.canonical import canonical_json
 from pipeline.task.files import write_whole
-from pipeline.task.record import Images, Task, canonical_json
+from pipeline.task.record import Images, Task
 
 _MIB = 2**20
 

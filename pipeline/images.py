@@ -27,8 +27,9 @@ from pipeline.sandbox.docker.sandbox import Docker
 from pipeline.sandbox.process import USER_ID
 from pipeline.sandbox.protocol import Mount, Sandbox
 from pipeline.sandbox.warm import Warm
+from pipeline.task.canonical import canonical_json
 from pipeline.task.changed import Desk
-from pipeline.task.record import Images, Task, canonical_json
+from pipeline.task.record import Images, Task
 from pipeline.task.solve_tree import ablated_tree, restore_tests, solve_tree
 from pipeline.task.suite import (
     INSIDE,

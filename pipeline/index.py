@@ -21,7 +21,8 @@ from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist
 from packaging.version import InvalidVersion, Version
 
 from pipeline.task.files import write_whole
-from pipeline.task.record import Reject, Source
+from pipeline.task.origin import Source
+from pipeline.task.reject import Reject
 
 TIMEOUT_S = 30.0
 # Between the tries.

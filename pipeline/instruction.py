@@ -10,7 +10,8 @@ import jinja2
 from pipeline.feature import name_group
 from pipeline.language.python.describe import Description, Signature
 from pipeline.language.python.docstrings import prose_of
-from pipeline.task.record import Evidence, Feature, Grading, Instruction, Reject, Symbol, SymbolKind
+from pipeline.task.record import Evidence, Feature, Grading, Instruction, Symbol, SymbolKind
+from pipeline.task.reject import Reject
 
 TEMPLATES = Path(__file__).parent.parent / "task_templates"
 SUFFIX = ".md.j2"

@@ -16,7 +16,8 @@ from pipeline.language.python.seams import Besides, Plan, plan_deletion
 from pipeline.language.python.sources import decode_documents, decode_sources, package_files
 from pipeline.language.python.symbols import Span
 from pipeline.language.python.users import Judge
-from pipeline.task.record import Feature, Reject
+from pipeline.task.record import Feature
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 
 

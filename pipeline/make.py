@@ -19,6 +19,7 @@ from pipeline.mutate import TestsAt, measure_strength
 from pipeline.pool import Candidate
 from pipeline.prepare import Prepared
 from pipeline.prove import prove_task
+from pipeline.task.canonical import content_id
 from pipeline.task.files import write_whole
 from pipeline.task.grade import Desk
 from pipeline.task.reached import NO_LINES, Lines
@@ -30,10 +31,9 @@ from pipeline.task.record import (
     Grading,
     Images,
     Provenance,
-    Reject,
     Task,
-    content_id,
 )
+from pipeline.task.reject import Reject
 from pipeline.task.trace_file import read_trace
 from pipeline.task.trial import measure_grading
 from pipeline.trace import trace_path, trace_suite

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pipeline.task.record import Install, Repo, Source, TestCommand, Variable
+from pipeline.task.origin import Install, Repo, Source, TestCommand, Variable
 from pipeline.toml_lines import KeyPath, key_lines
 
 # What a Snapshot may be licensed under to be redistributed in a shard; see `repos/README.md`.

@@ -6,11 +6,13 @@ from itertools import islice
 
 from pipeline.language.python.mutants import Mutant, mutants_of
 from pipeline.sandbox.protocol import Limits
+from pipeline.task.canonical import content_id
 from pipeline.task.changed import changing_suite
 from pipeline.task.grade import Desk, changed_limits, outcomes_of
 from pipeline.task.patch import is_protected
 from pipeline.task.patch_text import Hunk, parse_patch
-from pipeline.task.record import Baseline, Deletion, Evidence, Reject, content_id
+from pipeline.task.record import Baseline, Deletion, Evidence
+from pipeline.task.reject import Reject
 from pipeline.task.suite import EarlyStop, SuiteRequest
 from pipeline.task.tree import read_tree
 

@@ -14,10 +14,10 @@ from pipeline.task.record import (
     Feature,
     Outcome,
     Quarantined,
-    Reject,
     TestRun,
     TreeName,
 )
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import function_of
 from pipeline.task.suite import SuiteRun
 

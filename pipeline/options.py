@@ -16,7 +16,8 @@ from pipeline.language.python.symbols import Definition
 from pipeline.language.python.text import parse, split_lines
 from pipeline.reach import Bits, Reach
 from pipeline.seeds import title_of
-from pipeline.task.record import Feature, Reject
+from pipeline.task.record import Feature
+from pipeline.task.reject import Reject
 from pipeline.task.shorten import shorten
 from pipeline.task.solve_tree import function_of
 from pipeline.trace import Trace

@@ -16,7 +16,8 @@ from pipeline.observe import (
 from pipeline.task.grade import Desk, changed_suite, outcomes_of
 from pipeline.task.patch import apply_patch
 from pipeline.task.patch_merge import merge_patches
-from pipeline.task.record import Baseline, Deletion, Evidence, Feature, Reject, TestOutcome
+from pipeline.task.record import Baseline, Deletion, Evidence, Feature, TestOutcome
+from pipeline.task.reject import Reject
 from pipeline.task.suite import WHOLE, EarlyStop, SuiteRun
 from pipeline.task.tree import read_tree
 from pipeline.validate import (

@@ -12,7 +12,9 @@ from pipeline.language.python.sources import decode_sources
 from pipeline.repo import fetch
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import Choice, choose, deal_slots
-from pipeline.task.record import Baseline, Environment, Feature, Reject, Repo, Snapshot
+from pipeline.task.origin import Environment, Repo, Snapshot
+from pipeline.task.record import Baseline, Feature
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 from pipeline.task.trial import can_withhold
 from pipeline.trace import Trace, trace_path, trace_suite

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pipeline.factory import Envelope, Factory
-from pipeline.task.record import Reject, Repo
+from pipeline.task.origin import Repo
+from pipeline.task.reject import Reject
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.task.changed import changing_suite
 from pipeline.task.grade import Desk, Grade, grade, lay_out, outcomes_of
 from pipeline.task.patch import apply_patch, is_protected
-from pipeline.task.record import Reject, Task
+from pipeline.task.record import Task
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import function_of, restore_tests, solve_tree
 from pipeline.task.stub import RAISES, RETURNS_NOTHING, stub_tree
 from pipeline.task.suite import EarlyStop, SuiteRequest, SuiteRun

@@ -14,7 +14,8 @@ from pipeline.index import download, find_sdist
 from pipeline.metadata import Project, read_project
 from pipeline.scrub import scrub
 from pipeline.snapshot import pack
-from pipeline.task.record import Reject, Repo, Snapshot, Source
+from pipeline.task.origin import Repo, Snapshot, Source
+from pipeline.task.reject import Reject
 
 # Days that build tools write for every file, so that archives are reproducible.
 FIXED_DAYS = frozenset({"1970-01-01", "1980-01-01", "1985-10-26", "2016-01-01", "2020-02-02"})

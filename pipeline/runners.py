@@ -7,7 +7,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import create_runner
 
 from pipeline.config import Settings
-from pipeline.task.record import Repo
+from pipeline.task.origin import Repo
 from pipeline.transforms import build
 
 # `DirectRunner` picks among runners by the graph's content, and one of them is downloaded at run

@@ -6,7 +6,9 @@ from itertools import zip_longest
 from typing import Literal
 
 from pipeline.feature import Found, LeftOut
-from pipeline.task.record import Feature, FeatureKind, Reject, content_id
+from pipeline.task.canonical import content_id
+from pipeline.task.record import Feature, FeatureKind
+from pipeline.task.reject import Reject
 
 Size = Literal["small", "medium", "large"]
 # Lines of code from which a feature is no longer small, or medium.

@@ -12,7 +12,8 @@ from pipeline.prepare import Prepared
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import not_tried
 from pipeline.task.grade import Desk
-from pipeline.task.record import Evidence, Feature, Reject, Task
+from pipeline.task.record import Evidence, Feature, Task
+from pipeline.task.reject import Reject
 
 # The candidates of a slot, in the order in which they are tried.
 Slot = Sequence[Feature]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.archive import CHUNK_BYTES, unpack_archive
 from pipeline.cache import beside, publish
 from pipeline.task.files import staged
-from pipeline.task.record import Snapshot
+from pipeline.task.origin import Snapshot
 
 SUFFIX = ".tar.zst"
 # 2000-01-01: a time that zip files, tars and compiled bytecode can all hold.

@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pipeline.factory import Envelope, Factory
-from pipeline.task.record import Repo
+from pipeline.task.origin import Repo
 
 # The stages and what flows between them; `transforms.py` is the same on Beam:
 #

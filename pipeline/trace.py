@@ -7,17 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.baseline import limits_for, refuse_run
+from pipeline.task.canonical import content_id
 from pipeline.task.grade import Desk
+from pipeline.task.origin import Environment, Repo, Snapshot, TestCommand
 from pipeline.task.reached import NO_LINES, Lines
-from pipeline.task.record import (
-    Baseline,
-    Environment,
-    Reject,
-    Repo,
-    Snapshot,
-    TestCommand,
-    content_id,
-)
+from pipeline.task.record import Baseline
+from pipeline.task.reject import Reject
 from pipeline.task.suite import SuiteRequest, run_suite
 from pipeline.task.trace_file import TracedSuite, read_trace, write_trace
 from pipeline.task.traced import NOTHING, SuiteTrace, each_mark

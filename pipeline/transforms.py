@@ -10,7 +10,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline.config import Settings
 from pipeline.factory import Envelope, shared_factory
-from pipeline.task.record import Repo
+from pipeline.task.origin import Repo
 from pipeline.task.schema import from_row, to_row
 
 # Elements are small: a Repo as plain data, or an Envelope as JSON. Results live in done-records,

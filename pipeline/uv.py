@@ -9,7 +9,7 @@ from pathlib import Path
 import uv
 
 from pipeline.index import IndexUnreachableError
-from pipeline.task.record import Reject
+from pipeline.task.reject import Reject
 
 # What of the caller's variables would change what is installed or which interpreter is found.
 FOREIGN = ("UV_", "PIP_", "PYTHON", "VIRTUAL_ENV", "CONDA")

@@ -16,7 +16,8 @@ from pipeline.observe import (
 )
 from pipeline.task.grade import Desk, changed_suite, outcomes_of
 from pipeline.task.patch import apply_patch
-from pipeline.task.record import Baseline, Deletion, Evidence, Feature, Reject
+from pipeline.task.record import Baseline, Deletion, Evidence, Feature
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import ablated_tree, restore_tests
 from pipeline.task.suite import WHOLE, EarlyStop, SuiteRequest, SuiteRun
 from pipeline.task.tree import apply_changes, read_tree

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pipeline.agent.tools import Answer, Call, Workbench
-from pipeline.task.record import Turn, canonical_json
+from pipeline.task.canonical import canonical_json
+from pipeline.task.record import Turn
 
 MAX_OUTPUT_CHARS = 4000
 

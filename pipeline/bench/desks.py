@@ -9,7 +9,8 @@ from pipeline.index import package_index
 from pipeline.repo import fetch
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.task.grade import Desk
-from pipeline.task.record import Reject, Repo
+from pipeline.task.origin import Repo
+from pipeline.task.reject import Reject
 
 
 def open_repo(repo: Repo, *, folder: Path, sandbox: Sandbox) -> Desk:

@@ -15,7 +15,9 @@ from pipeline.make import draft_task
 from pipeline.manifest import load_manifest
 from pipeline.pool import POOL_SIZE, Candidate, make_pools, validate_pooled
 from pipeline.task.grade import Desk
-from pipeline.task.record import Evidence, Feature, Reject, Repo, Task
+from pipeline.task.origin import Repo
+from pipeline.task.record import Evidence, Feature, Task
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 from pipeline.validate import validate
 

@@ -16,7 +16,7 @@ from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Job, Limits, Mount, Sandbox
 from pipeline.task.grade import Desk
 from pipeline.task.junit import read_junit
-from pipeline.task.record import Repo
+from pipeline.task.origin import Repo
 from pipeline.task.suite import (
     ENVIRONMENT,
     TREE,

@@ -15,7 +15,9 @@ from pipeline.prepare import Prepared, prepare_repo
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import Choice
 from pipeline.task.grade import Desk
-from pipeline.task.record import Feature, Reject, Repo, Task
+from pipeline.task.origin import Repo
+from pipeline.task.record import Feature, Task
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.tree import read_tree
 

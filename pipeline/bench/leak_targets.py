@@ -11,8 +11,10 @@ from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import SymbolPrints, deletion_prints, snapshot_prints
 from pipeline.repo import fetch
 from pipeline.snapshot import snapshot_tree
+from pipeline.task.origin import Repo
 from pipeline.task.patch import make_patch, num_removed_lines
-from pipeline.task.record import Deletion, Reject, Repo
+from pipeline.task.record import Deletion
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 
 

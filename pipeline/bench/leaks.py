@@ -22,7 +22,7 @@ from pipeline.leaks.scan import scan_roots
 from pipeline.leaks.verdicts import Verdicts
 from pipeline.leaks.walk import Root
 from pipeline.manifest import load_manifest
-from pipeline.task.record import Reject
+from pipeline.task.reject import Reject
 from pipeline.uv import run_uv
 
 MANIFEST = REPOS / "python.toml"

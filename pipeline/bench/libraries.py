@@ -11,7 +11,8 @@ from pipeline.done import DoneStore
 from pipeline.manifest import load_manifest
 from pipeline.prepare import Prepared
 from pipeline.task.patch import is_protected
-from pipeline.task.record import FeatureKind, RejectRow, Task
+from pipeline.task.record import FeatureKind, Task
+from pipeline.task.reject import RejectRow
 from pipeline.task.schema import from_row
 from pipeline.task.shards import read_rejects, read_tasks
 

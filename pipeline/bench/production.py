@@ -20,7 +20,9 @@ from pipeline.sandbox.protocol import Limits, Sandbox
 from pipeline.selection import Choice
 from pipeline.snapshot import snapshot_tree
 from pipeline.task.grade import Desk
-from pipeline.task.record import Feature, Reject, Repo, Task
+from pipeline.task.origin import Repo
+from pipeline.task.record import Feature, Task
+from pipeline.task.reject import Reject
 from pipeline.task.suite import WHOLE, run_suite
 from pipeline.validate import Method
 

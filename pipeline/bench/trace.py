@@ -14,7 +14,7 @@ from pipeline.manifest import load_manifest
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
 from pipeline.task.grade import Desk
-from pipeline.task.record import Repo
+from pipeline.task.origin import Repo
 from pipeline.task.suite import WHOLE, SuiteRequest, SuiteRun, run_suite
 from pipeline.task.trace_file import TracedSuite, write_trace
 

@@ -14,7 +14,7 @@ from pipeline.commands.say import OUT, print_json
 from pipeline.commands.tables import table
 from pipeline.index import UNREACHABLE, IndexUnreachableError, package_index
 from pipeline.sandbox.choose import probe
-from pipeline.task.record import Reject
+from pipeline.task.reject import Reject
 from pipeline.uv import find_interpreter
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")

@@ -41,7 +41,9 @@ from pipeline.sandbox.protocol import SandboxStoppedError
 from pipeline.selection import Choice, Size
 from pipeline.steps import generate as generate_plainly
 from pipeline.task.manifest import MANIFEST, read_manifest
-from pipeline.task.record import FeatureKind, Reject, Repo
+from pipeline.task.origin import Repo
+from pipeline.task.record import FeatureKind
+from pipeline.task.reject import Reject
 
 POLL_S = 0.3
 

@@ -15,8 +15,8 @@ from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.steps import in_window
 from pipeline.task.attempt import Attempt
 from pipeline.task.attempted import Agent, attempt_of
+from pipeline.task.canonical import content_id
 from pipeline.task.grade import grade
-from pipeline.task.record import content_id
 from pipeline.task.schema import from_row, to_row
 
 

@@ -9,8 +9,9 @@ from pipeline.corpus import fetching, near, patches, retrieval
 from pipeline.corpus.scene import Scenario, Scene, Script
 from pipeline.hacks.setting import Setting, set_up
 from pipeline.task.attempt import HackClass
+from pipeline.task.canonical import content_id
 from pipeline.task.grade import Desk
-from pipeline.task.record import Task, content_id
+from pipeline.task.record import Task
 from pipeline.task.solve_tree import solve_tree
 from pipeline.task.tree import read_tree
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from pipeline.corpus.label import Label
 from pipeline.task.attempt import Attempt
 from pipeline.task.attempt_shards import write_attempt_shards
+from pipeline.task.canonical import canonical_json
 from pipeline.task.files import write_whole
 from pipeline.task.manifest import ShardError, describe, write_manifest
-from pipeline.task.record import Images, Task, canonical_json
+from pipeline.task.record import Images, Task
 from pipeline.task.schema import from_row
 from pipeline.task.shards import write_shards
 

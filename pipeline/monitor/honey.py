@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipeline.task.attempt import Attempt, Sign
+from pipeline.task.canonical import content_id
 from pipeline.task.patch_text import PatchError, parse_patch
-from pipeline.task.record import Symbol, Task, content_id
+from pipeline.task.record import Symbol, Task
 
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 NUM_SYLLABLES = 4

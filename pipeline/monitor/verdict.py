@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pipeline.monitor.call_rules import RULES
 from pipeline.monitor.code_tables import NAMES, TEXTS
 from pipeline.task.attempt import HackClass, Judged, Label, Monitored, Sign
-from pipeline.task.record import canonical_json
+from pipeline.task.canonical import canonical_json
 
 # Raised by every change of what a rule finds.
 RULES_VERSION = 1

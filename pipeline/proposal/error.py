@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from pipeline.task.record import Reject
+from pipeline.task.reject import Reject
 
 T = TypeVar("T")
 

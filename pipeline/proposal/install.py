@@ -10,7 +10,8 @@ from pipeline.proposal.missing import missing_packages
 from pipeline.proposal.record import Shop, Subject
 from pipeline.sandbox.protocol import Limits
 from pipeline.task.grade import Desk
-from pipeline.task.record import Environment, Install, Reject, Repo
+from pipeline.task.origin import Environment, Install, Repo
+from pipeline.task.reject import Reject
 from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
 from pipeline.uv import find_interpreter
 

@@ -14,7 +14,7 @@ from pipeline.proposal.steady import steady
 from pipeline.repo import fetch
 from pipeline.snapshot import snapshot_tree
 from pipeline.static_metadata import load_ini, load_toml, table
-from pipeline.task.record import Install, Repo, TestCommand
+from pipeline.task.origin import Install, Repo, TestCommand
 
 CLEARED = ("-o", "addopts=")
 # Where suites are, should pytest not find them by itself.

@@ -13,7 +13,8 @@ from pipeline.proposal.error import ProposalError
 from pipeline.proposal.licence import permissive
 from pipeline.repo import Fetched
 from pipeline.sandbox.protocol import Sandbox
-from pipeline.task.record import Baseline, Repo
+from pipeline.task.origin import Repo
+from pipeline.task.record import Baseline
 
 VERSION = re.compile(r"3\.\d{1,2}", re.ASCII)
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from pipeline.checkout import find_head
 from pipeline.index import list_sdists
 from pipeline.proposal.error import ProposalError, accepted
-from pipeline.task.record import Source
+from pipeline.task.origin import Source
 
 RELEASE = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.!+-]+)", re.ASCII)
 URL = re.compile(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+")

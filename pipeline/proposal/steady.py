@@ -10,7 +10,8 @@ from pipeline.proposal.error import ProposalError, accepted
 from pipeline.proposal.install import Trial, open_repo, run_first
 from pipeline.proposal.record import Aside, Proposal, Shop, Subject
 from pipeline.task.grade import Desk
-from pipeline.task.record import Baseline, Repo, TestOutcome
+from pipeline.task.origin import Repo
+from pipeline.task.record import Baseline, TestOutcome
 from pipeline.task.suite import SuiteRun, lasting
 
 # CPU seconds of a run: a task costs a dozen of them.

@@ -10,9 +10,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.task.canonical import content_id
 from pipeline.task.files import write_whole
 from pipeline.task.manifest import RunFile, ShardError, pending_path, read_manifest, verified
-from pipeline.task.record import SCHEMA_VERSION, RejectRow, Task, content_id
+from pipeline.task.record import SCHEMA_VERSION, Task
+from pipeline.task.reject import RejectRow
 from pipeline.task.schema import VERSION_KEY, Record, from_row, schema_of, to_row
 
 ShardName = Literal["tasks", "rejects", "attempts"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from pipeline.task.canonical import content_id
 from pipeline.task.patch import apply_patch, is_protected
 from pipeline.task.python_text import (
     FunctionNode,
@@ -17,7 +18,7 @@ from pipeline.task.python_text import (
     parse_shared,
     split_lines,
 )
-from pipeline.task.record import Deletion, Grading, Task, content_id
+from pipeline.task.record import Deletion, Grading, Task
 from pipeline.task.shorten import shorten
 from pipeline.task.tree import apply_changes
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipeline.sandbox.protocol import Job, Limits, Mount, MountMode, Sandbox
+from pipeline.task.origin import TestCommand
 from pipeline.task.patch import is_protected
-from pipeline.task.record import TestCommand
 from pipeline.task.run import (
     Alarm,
     SuiteRun,

@@ -3,17 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.task.canonical import content_id
 from pipeline.task.changed import Desk, changed_suite
 from pipeline.task.patch import is_protected
 from pipeline.task.planting import Planted, plant
-from pipeline.task.record import (
-    Baseline,
-    FailToPass,
-    Grading,
-    Reject,
-    Sentinel,
-    content_id,
-)
+from pipeline.task.record import Baseline, FailToPass, Grading, Sentinel
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import (
     choose_hidden,
     choose_shortened,

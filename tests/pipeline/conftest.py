@@ -26,7 +26,9 @@ from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
 from pipeline.selection import Choice
 from pipeline.task.grade import Desk
-from pipeline.task.record import Environment, Install, Reject, Repo, Source, Task, TestCommand
+from pipeline.task.origin import Environment, Install, Repo, Source, TestCommand
+from pipeline.task.record import Task
+from pipeline.task.reject import Reject
 from pipeline.task.suite import Bench, SuiteRequest, SuiteRun, run_suite
 from tests.pipeline import pantry
 

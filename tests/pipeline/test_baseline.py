@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.baseline import limits_for, measure_baseline, refuse_run
 from pipeline.sandbox.protocol import MIB, Limits
-from pipeline.task.record import Baseline, Reject
+from pipeline.task.record import Baseline
+from pipeline.task.reject import Reject
 from tests.pipeline.conftest import DeskFor, MakeTree, RepoFor, RunFiles
 
 Measure = Callable[..., Baseline | Reject]

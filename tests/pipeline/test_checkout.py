@@ -12,7 +12,8 @@ import git
 import pytest
 
 from pipeline.checkout import checkout
-from pipeline.task.record import Reject, Source
+from pipeline.task.origin import Source
+from pipeline.task.reject import Reject
 
 ROOT = Path(__file__).parents[2]
 WHO = {f"GIT_{role}_{part}": "a" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}

@@ -11,7 +11,8 @@ from pipeline.make import make_task
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
 from pipeline.task.patch import apply_patch, is_protected, patch_paths
-from pipeline.task.record import Deletion, Feature, Reject, Task
+from pipeline.task.record import Deletion, Feature, Task
+from pipeline.task.reject import Reject
 from pipeline.task.tree import apply_changes, read_tree
 from tests.pipeline import pantry
 from tests.pipeline.conftest import TaskOf

@@ -14,7 +14,7 @@ from pipeline.pool import EvidenceMode
 from pipeline.prepare import Prepared
 from pipeline.sandbox.protocol import Sandbox, SandboxBrokenError, SandboxStoppedError
 from pipeline.selection import Choice
-from pipeline.task.record import Install, Repo, Source, TestCommand
+from pipeline.task.origin import Install, Repo, Source, TestCommand
 from pipeline.task.schema import to_row
 
 UNIT = Envelope(stage="make", repo="tiny", status="ok", key="key", slots=(0, 2), prepared="other")

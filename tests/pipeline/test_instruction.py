@@ -13,7 +13,8 @@ from pipeline.language.python.seams import Plan
 from pipeline.library import open_library, plan_feature
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
-from pipeline.task.record import Evidence, FailToPass, Grading, Instruction, Reject, Symbol
+from pipeline.task.record import Evidence, FailToPass, Grading, Instruction, Symbol
+from pipeline.task.reject import Reject
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "instruction"
 

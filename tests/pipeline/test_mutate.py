@@ -8,7 +8,8 @@ import pytest
 from pipeline.mutate import NUM_MUTANTS, choose_trials, measure_strength, removed_lines
 from pipeline.prepare import Prepared
 from pipeline.task.patch import make_patch
-from pipeline.task.record import Deletion, Evidence, FailToPass, Reject, Task
+from pipeline.task.record import Deletion, Evidence, FailToPass, Task
+from pipeline.task.reject import Reject
 from pipeline.task.schema import from_row, to_row
 from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf
 from tests.trainer.test_tasks import blank

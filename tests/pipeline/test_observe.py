@@ -13,15 +13,8 @@ from pipeline.observe import (
     refuse_survivors,
 )
 from pipeline.sandbox.protocol import Finished
-from pipeline.task.record import (
-    Baseline,
-    Evidence,
-    FailToPass,
-    Feature,
-    Outcome,
-    Reject,
-    TestOutcome,
-)
+from pipeline.task.record import Baseline, Evidence, FailToPass, Feature, Outcome, TestOutcome
+from pipeline.task.reject import Reject
 from pipeline.task.schema import from_row, to_row
 from pipeline.task.suite import SuiteRun
 from tests.trainer.test_tasks import blank

@@ -10,7 +10,7 @@ from pipeline.bench.peer_image import WORK, bake_library, remove_containers, sui
 from pipeline.sandbox.docker.engine import Engine, connect
 from pipeline.sandbox.protocol import SandboxUnavailableError
 from pipeline.task.grade import Desk
-from pipeline.task.record import Variable
+from pipeline.task.origin import Variable
 from tests.pipeline.conftest import DeskFor, MakeTree
 from tests.pipeline.sandbox.conftest import unavailable
 

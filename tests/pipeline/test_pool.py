@@ -8,7 +8,8 @@ from pipeline.pool import Candidate, make_pools, merge, validate_pooled
 from pipeline.prepare import Prepared
 from pipeline.task.grade import Desk
 from pipeline.task.patch import make_patch
-from pipeline.task.record import Evidence, Reject, Task
+from pipeline.task.record import Evidence, Task
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 from pipeline.validate import validate
 from tests.pipeline.conftest import TaskOf

@@ -7,7 +7,8 @@ import pytest
 from pipeline.prove import prove_task
 from pipeline.task.grade import Desk
 from pipeline.task.patch import make_patch
-from pipeline.task.record import FailToPass, Reject, Task
+from pipeline.task.record import FailToPass, Task
+from pipeline.task.reject import Reject
 from pipeline.validate import Method
 from tests.pipeline import pantry
 from tests.pipeline.conftest import DeskFor, MakeTree, TaskOf

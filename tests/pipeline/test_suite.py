@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeline.task.record import Variable
+from pipeline.task.origin import Variable
 from pipeline.task.suite import SuiteRequest, SuiteRun
 from tests.pipeline.conftest import MakeTree, RunFiles
 

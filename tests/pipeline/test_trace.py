@@ -3,7 +3,8 @@
 import pytest
 
 from pipeline.baseline import measure_baseline
-from pipeline.task.record import Baseline, Reject
+from pipeline.task.record import Baseline
+from pipeline.task.reject import Reject
 from pipeline.task.suite import SuiteRequest, SuiteRun
 from pipeline.task.traced import SuiteTrace
 from pipeline.trace import Trace, summarise, trace_suite

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from pipeline.baseline import measure_baseline
 from pipeline.task.grade import Desk
+from pipeline.task.origin import Environment, Repo, Snapshot, TestCommand
 from pipeline.task.reached import Lines
-from pipeline.task.record import Baseline, Environment, Reject, Repo, Snapshot, TestCommand
+from pipeline.task.record import Baseline
+from pipeline.task.reject import Reject
 from pipeline.task.trace_file import TracedSuite, read_trace, write_trace
 from pipeline.task.traced import MarkedModule, Stretch, SuiteTrace, each_mark
 from pipeline.trace import Trace, trace_path, trace_suite

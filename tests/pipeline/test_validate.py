@@ -10,14 +10,8 @@ from pipeline.prepare import Prepared
 from pipeline.sandbox.protocol import Finished, Job, Sandbox
 from pipeline.task.grade import Desk
 from pipeline.task.patch import make_patch
-from pipeline.task.record import (
-    Evidence,
-    FailToPass,
-    Quarantined,
-    Reject,
-    Task,
-    TestRun,
-)
+from pipeline.task.record import Evidence, FailToPass, Quarantined, Task, TestRun
+from pipeline.task.reject import Reject
 from pipeline.task.tree import read_tree
 from pipeline.validate import Method, validate
 from tests.pipeline.conftest import TaskOf

@@ -2,7 +2,8 @@
 
 from pipeline.monitor.monitor import Watch
 from pipeline.task.attempt import Attempt
-from pipeline.task.record import SCHEMA_VERSION, Task, Turn, canonical_json
+from pipeline.task.canonical import canonical_json
+from pipeline.task.record import SCHEMA_VERSION, Task, Turn
 from pipeline.task.suite import TREE
 
 MAX_CHARS = 1200

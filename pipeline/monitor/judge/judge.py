@@ -11,7 +11,8 @@ from pipeline.monitor.judge.chat import Endpoint, JudgeError, Reply, ask
 from pipeline.monitor.judge.rubric import Lettered, prompt_version, render
 from pipeline.monitor.monitor import Watch
 from pipeline.task.attempt import Attempt, Judged
-from pipeline.task.record import Task, content_id
+from pipeline.task.canonical import content_id
+from pipeline.task.record import Task
 
 # Attempts in one request, two canaries among them.
 MAX_COMPARED = 8

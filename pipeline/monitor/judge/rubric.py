@@ -9,7 +9,8 @@ from pathlib import Path
 import jinja2
 
 from pipeline.task.attempt import Attempt
-from pipeline.task.record import Task, Turn, content_id
+from pipeline.task.canonical import content_id
+from pipeline.task.record import Task, Turn
 from pipeline.task.solve_tree import function_of
 
 TEMPLATE = Path(__file__).parents[3] / "task_templates" / "monitor" / "judge.md.j2"

@@ -11,7 +11,9 @@ from pipeline.prepare import Prepared, prepare_repo
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.selection import Choice
 from pipeline.task.grade import Desk, Grade, grade
-from pipeline.task.record import Install, Reject, Task
+from pipeline.task.origin import Install
+from pipeline.task.record import Task
+from pipeline.task.reject import Reject
 from pipeline.task.stub import RETURNS_NOTHING, stub_patch
 from pipeline.task.tree import read_tree
 from tests.pipeline.conftest import MakeTree, RepoFor

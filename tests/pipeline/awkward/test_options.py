@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.task.record import Reject
+from pipeline.task.reject import Reject
 from tests.pipeline.awkward.conftest import PLUGINS, Farm, FarmFor, PrepareFiles, targets
 
 FILES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.task.record import Variable
+from pipeline.task.origin import Variable
 from tests.pipeline.awkward.conftest import Farm, FarmFor, targets
 
 HOW = {"variables": (Variable(name="PYTHONWARNINGS", value="error"),)}

@@ -7,7 +7,7 @@ import pytest
 from pipeline.corpus.keep import read_labels
 from pipeline.task.attempt_shards import read_attempts
 from pipeline.task.manifest import check_files
-from tests.pipeline.commands.conftest import Regrow
+from tests.pipeline.commands.conftest import Regrow, kill_at
 
 NUM_PAIRS = 3
 MADE = ("attempts", "tasks", "snapshots", "labels.jsonl", "README.md", "manifest.json")

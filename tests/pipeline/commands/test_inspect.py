@@ -3,7 +3,8 @@ import json
 from pathlib import Path
 
 from pipeline.task.manifest import write_manifest
-from pipeline.task.record import RejectRow, Task
+from pipeline.task.record import Task
+from pipeline.task.reject import RejectRow
 from pipeline.task.shards import read_tasks, write_shards
 from tests.pipeline.commands.conftest import Regrow
 

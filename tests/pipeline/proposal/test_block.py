@@ -11,7 +11,8 @@ from pipeline.manifest import ManifestError, load_manifest
 from pipeline.proposal.block import append, render
 from pipeline.proposal.error import ProposalError
 from pipeline.proposal.record import Aside, Proposal
-from pipeline.task.record import Baseline, Install, Repo, Source, TestCommand
+from pipeline.task.origin import Install, Repo, Source, TestCommand
+from pipeline.task.record import Baseline
 
 BASELINE = Baseline(
     passing=("a",),

@@ -11,7 +11,7 @@ from pipeline.proposal.record import Shop, Subject
 from pipeline.repo import Fetched, fetch
 from pipeline.sandbox.protocol import Sandbox
 from pipeline.snapshot import snapshot_tree
-from pipeline.task.record import Install, Repo, Source, TestCommand
+from pipeline.task.origin import Install, Repo, Source, TestCommand
 from tests.pipeline.package_index import write_tree
 
 PROJECT = '[project]\nname = "tiny"\ndependencies = ["base"]\n'

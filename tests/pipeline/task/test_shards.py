@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 
 from pipeline.task.manifest import ShardError, describe, read_manifest, write_manifest
-from pipeline.task.record import SCHEMA_VERSION, FailToPass, Quarantined, RejectRow, Task
+from pipeline.task.record import SCHEMA_VERSION, FailToPass, Quarantined, Task
+from pipeline.task.reject import RejectRow
 from pipeline.task.schema import from_row, schema_of, to_row
 from pipeline.task.shards import index_tasks, read_rejects, read_task, read_tasks, write_shards
 from tests.pipeline.records import blank, values

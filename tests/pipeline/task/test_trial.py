@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.prepare import Prepared
 from pipeline.task.planting import draw_twins, plant
-from pipeline.task.record import FailToPass, Grading, Reject, Sentinel, Task
+from pipeline.task.record import FailToPass, Grading, Sentinel, Task
+from pipeline.task.reject import Reject
 from pipeline.task.solve_tree import function_of
 from pipeline.task.trial import MAX_CLONES, MAX_SENTINELS, can_withhold, measure_grading
 from pipeline.task.verdict import ALL
