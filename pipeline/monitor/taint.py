@@ -1,13 +1,12 @@
 """Find the deleted code in what a tool printed before the agent had written it, and in its diff."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from pipeline.leaks.judge import Recovered, judge
 from pipeline.leaks.match import Matcher
 from pipeline.leaks.prints import SymbolPrints, deletion_prints
-from pipeline.leaks.symbol import KINDS
+from pipeline.leaks.symbol import KINDS, keys_of, with_keys
 from pipeline.monitor.acts import arguments_of, texts_in
 from pipeline.monitor.readings import readings_of
 from pipeline.task.attempt import Sign
@@ -121,12 +120,11 @@ def _signs(
 def _keys_of(prints: SymbolPrints) -> Iterator[int]:
     for kind in KINDS:
         if kind != "names":
-            yield from getattr(prints, kind)
+            yield from keys_of(prints, kind)
 
 
 def _without(prints: SymbolPrints, shown: frozenset[int]) -> SymbolPrints:
-    kept: dict[str, Any] = {
-        kind: {key: bits for key, bits in getattr(prints, kind).items() if key not in shown}
-        for kind in KINDS
-    }
-    return replace(prints, **kept)
+    def left(kind: str) -> Mapping[int, float]:
+        return {key: bits for key, bits in keys_of(prints, kind).items() if key not in shown}
+
+    return with_keys(prints, left)
