@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.dependencies import Dependencies, find_dependencies
 from pipeline.metadata import Project
-from pipeline.task import record
+from pipeline.task.origin import Install
+from pipeline.task.reject import Reject
 from tests.pipeline.package_index import write_tree
 
 PROJECT = Project(
@@ -24,8 +25,8 @@ def _find(
     files: dict[str, str],
     *,
     extras: dict[str, tuple[str, ...]] | None = None,
-    install: record.Install | None = None,
-) -> Dependencies | record.Reject:
+    install: Install | None = None,
+) -> Dependencies | Reject:
     project = Project(
         name=PROJECT.name,
         version=PROJECT.version,
@@ -35,7 +36,7 @@ def _find(
         entry_points="",
     )
     return find_dependencies(
-        install or record.Install(),
+        install or Install(),
         tree=write_tree(tree, files),
         project=project,
         python="3.11.7",
@@ -141,7 +142,7 @@ def test_the_projects_own_extras_are_replaced_by_what_they_need(tmp_path: Path):
 
 
 def test_what_the_manifest_names_is_all_that_is_taken(tmp_path: Path):
-    install = record.Install(
+    install = Install(
         groups=("lint",), extras=("fast",), requirements=("r.txt",), packages=("trio", "pytest<9")
     )
     files = {"pyproject.toml": GROUPS, "r.txt": "mock"}
@@ -153,21 +154,21 @@ def test_what_the_manifest_names_is_all_that_is_taken(tmp_path: Path):
 @pytest.mark.parametrize(
     ("install", "absent"),
     [
-        (record.Install(groups=("no",)), "group:no"),
-        (record.Install(extras=("no",)), "extra:no"),
-        (record.Install(requirements=("no.txt",)), "requirements:no.txt"),
+        (Install(groups=("no",)), "group:no"),
+        (Install(extras=("no",)), "extra:no"),
+        (Install(requirements=("no.txt",)), "requirements:no.txt"),
     ],
 )
 def test_what_the_manifest_names_and_the_tree_lacks_is_a_reject(
-    tmp_path: Path, install: record.Install, absent: str
+    tmp_path: Path, install: Install, absent: str
 ):
     found = _find(tmp_path, {"pyproject.toml": GROUPS}, install=install)
-    assert isinstance(found, record.Reject)
+    assert isinstance(found, Reject)
     assert (found.reason, found.detail) == ("unresolvable", f"Tiny_Lib has no {absent}")
 
 
 def test_a_date_alone_does_not_replace_discovery(tmp_path: Path):
-    install = record.Install(exclude_newer="2025-01-01")
+    install = Install(exclude_newer="2025-01-01")
     found = _find(tmp_path, {"pyproject.toml": GROUPS}, install=install)
     assert isinstance(found, Dependencies)
     assert found.route == "group:tests"

@@ -19,7 +19,8 @@ from pipeline.environment import (
 )
 from pipeline.index import package_index
 from pipeline.repo import Fetched, fetch
-from pipeline.task import record
+from pipeline.task.origin import Environment, Install, Repo, Source, TestCommand
+from pipeline.task.reject import Reject
 from pipeline.uv import describe_interpreter
 from tests.pipeline.package_index import Offer, refuse, serve, wheel, write_tree
 
@@ -50,24 +51,22 @@ def index() -> Iterator[str]:
         yield url
 
 
-def _fetched(tmp_path: Path, python: str = "3.11", *packages: str) -> tuple[record.Repo, Fetched]:
+def _fetched(tmp_path: Path, python: str = "3.11", *packages: str) -> tuple[Repo, Fetched]:
     files = {"pyproject.toml": PYPROJECT, "src/tiny.py": "COPY = False\n"}
-    repo = record.Repo(
+    repo = Repo(
         name="tiny",
-        source=record.Source(
-            kind="path", location=str(write_tree(tmp_path / "origin", files)), pin=""
-        ),
+        source=Source(kind="path", location=str(write_tree(tmp_path / "origin", files)), pin=""),
         licence="MIT",
         python=python,
-        install=record.Install(packages=packages, exclude_newer="2025-01-01"),
-        test=record.TestCommand(),
+        install=Install(packages=packages, exclude_newer="2025-01-01"),
+        test=TestCommand(),
     )
     fetched = fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache", index="")
     assert isinstance(fetched, Fetched)
     return repo, fetched
 
 
-def _resolved(tmp_path: Path, index: str, *packages: str) -> record.Environment | record.Reject:
+def _resolved(tmp_path: Path, index: str, *packages: str) -> Environment | Reject:
     repo, fetched = _fetched(tmp_path, "3.11", *packages)
     return resolve(repo, fetched=fetched, cache=tmp_path / "cache", index=index)
 
@@ -81,7 +80,7 @@ def _run(folder: Path, code: str) -> str:
 
 def test_the_lock_has_hashes_and_no_host_and_is_as_of_the_date(tmp_path: Path, index: str):
     environment = _resolved(tmp_path, index)
-    assert isinstance(environment, record.Environment)
+    assert isinstance(environment, Environment)
     lines = [line.split("==")[0] for line in environment.lock.splitlines() if "==" in line]
     assert lines == ["helper", "pytest"]
     assert "helper==1.0 \\\n    --hash=sha256:" in environment.lock
@@ -96,7 +95,7 @@ def test_the_digest_is_that_of_the_lock_and_not_of_the_route_to_it(tmp_path: Pat
     second = _resolved(tmp_path / "b", index)
     other = _resolved(tmp_path / "c", index, "helper<1.0.1", "tiny[none]", "pytest")
     assert first == second
-    assert isinstance(other, record.Environment)
+    assert isinstance(other, Environment)
     assert other.digest == first.digest
     assert other.route == "packages"
 
@@ -139,7 +138,7 @@ def test_environments_of_one_lock_are_equal_on_whatever_day_they_are_built(
     tmp_path: Path, index: str
 ):
     environment = _resolved(tmp_path, index)
-    assert isinstance(environment, record.Environment)
+    assert isinstance(environment, Environment)
 
     def listing(cache: str) -> dict[str, object]:
         built = build(environment, cache=tmp_path / cache, index=index)
@@ -181,7 +180,7 @@ def test_what_the_index_cannot_give_as_a_wheel_is_a_reject(
     tmp_path: Path, index: str, package: str
 ):
     reject = _resolved(tmp_path, index, package)
-    assert isinstance(reject, record.Reject)
+    assert isinstance(reject, Reject)
     assert (reject.stage, reject.reason) == ("environment", "unresolvable")
     assert package.partition(">")[0] in reject.detail
     assert "\n" not in reject.detail
@@ -191,7 +190,7 @@ def test_an_interpreter_that_is_not_there_is_a_reject(tmp_path: Path, index: str
     for python in ("3.99", "3.3"):
         repo, fetched = _fetched(tmp_path, python)
         reject = resolve(repo, fetched=fetched, cache=tmp_path / "cache", index=index)
-        assert isinstance(reject, record.Reject)
+        assert isinstance(reject, Reject)
         assert reject.reason == "no_interpreter"
 
 
@@ -220,7 +219,7 @@ def test_an_index_that_refuses_is_an_error_and_no_verdict(
 def test_an_index_that_has_nothing_is_a_verdict(tmp_path: Path):
     with refuse(404) as url:
         reject = _resolved(tmp_path, url)
-    assert isinstance(reject, record.Reject)
+    assert isinstance(reject, Reject)
     assert reject.reason == "unresolvable"
 
 
@@ -250,16 +249,16 @@ def test_a_wheel_with_another_hash_is_a_reject(tmp_path: Path, index: str):
         build(forged, cache=tmp_path / "cache", index=index)
     forged = dataclasses.replace(forged, digest=digest_of(forged))
     reject = build(forged, cache=tmp_path / "cache", index=index)
-    assert isinstance(reject, record.Reject)
+    assert isinstance(reject, Reject)
     assert reject.reason == "install_failed"
 
 
 def test_import_roots_are_stated_or_src_or_the_top(tmp_path: Path):
-    stated = record.TestCommand(import_roots=("lib", "."))
+    stated = TestCommand(import_roots=("lib", "."))
     assert find_import_roots(stated, tmp_path) == ("lib", ".")
-    assert find_import_roots(record.TestCommand(), tmp_path) == (".",)
+    assert find_import_roots(TestCommand(), tmp_path) == (".",)
     write_tree(tmp_path, {"src/a/b/c.py": ""})
-    assert find_import_roots(record.TestCommand(), tmp_path) == ("src",)
+    assert find_import_roots(TestCommand(), tmp_path) == ("src",)
 
 
 def test_the_cache_is_where_the_variables_say(monkeypatch: pytest.MonkeyPatch):
@@ -274,20 +273,18 @@ def test_the_cache_is_where_the_variables_say(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_real_pytest_from_the_real_index_works_after_its_folder_moved(tmp_path: Path):
     files = {"iniconfig.py": "", "test_moved.py": "def test_moved():\n    pass\n"}
-    repo = record.Repo(
+    repo = Repo(
         name="iniconfig-like",
-        source=record.Source(
-            kind="path", location=str(write_tree(tmp_path / "origin", files)), pin=""
-        ),
+        source=Source(kind="path", location=str(write_tree(tmp_path / "origin", files)), pin=""),
         licence="MIT",
         python="3.11",
-        install=record.Install(packages=("iniconfig",), exclude_newer="2026-01-01"),
-        test=record.TestCommand(),
+        install=Install(packages=("iniconfig",), exclude_newer="2026-01-01"),
+        test=TestCommand(),
     )
     cache, url = tmp_path / "cache", package_index()
     fetched = fetch(repo, into=tmp_path / "run", cache=cache, index=url)
     environment = resolve(repo, fetched=fetched, cache=cache, index=url)
-    assert isinstance(environment, record.Environment)
+    assert isinstance(environment, Environment)
     built = build(environment, cache=cache, index=url)
     assert isinstance(built, BuiltEnvironment)
     moved = built.folder.rename(tmp_path / "env")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.manifest import PERMISSIVE, ManifestError, load_manifest
-from pipeline.task import record
+from pipeline.task.origin import Install, Repo, Source, TestCommand, Variable
 from pipeline.toml_lines import key_lines
 
 REPOS = Path(__file__).parents[2] / "repos"
@@ -26,7 +26,7 @@ python = "3.11"
 TWO = GOOD + GOOD.replace('"toolz"', '"boltons"')
 
 
-def _load(tmp_path: Path, text: str) -> tuple[record.Repo, ...]:
+def _load(tmp_path: Path, text: str) -> tuple[Repo, ...]:
     path = tmp_path / "m.toml"
     path.write_text(text, encoding="utf-8")
     return load_manifest(path)
@@ -40,21 +40,21 @@ def test_a_full_entry_becomes_a_repo(tmp_path: Path):
         'variables = { TZ = "UTC" }\n'
     )
     assert _load(tmp_path, text) == (
-        record.Repo(
+        Repo(
             name="toolz",
-            source=record.Source(kind="sdist", location="toolz==1.2.0", pin=SHA256),
+            source=Source(kind="sdist", location="toolz==1.2.0", pin=SHA256),
             licence="BSD-3-Clause",
             python="3.11",
-            install=record.Install(
+            install=Install(
                 groups=("tests",),
                 extras=("a",),
                 requirements=("r.txt",),
                 packages=("trio>=1",),
                 exclude_newer="2025-10-17",
             ),
-            test=record.TestCommand(
+            test=TestCommand(
                 args=("-o", "addopts="),
-                variables=(record.Variable(name="TZ", value="UTC"),),
+                variables=(Variable(name="TZ", value="UTC"),),
                 import_roots=("lib",),
                 wall_s=7.0,
             ),
@@ -67,8 +67,8 @@ def test_paths_stay_as_they_are_spelled(tmp_path: Path):
     base = GOOD.replace(f'sdist = "toolz==1.2.0"\nsha256 = "{SHA256}"', "SOURCE")
     [folder] = _load(tmp_path, base.replace("SOURCE", 'path = "sub"'))
     [clone] = _load(tmp_path, base.replace("SOURCE", f'git = "sub"\ncommit = "{COMMIT}"'))
-    assert folder.source == record.Source(kind="path", location="sub", pin="")
-    assert clone.source == record.Source(kind="git", location="sub", pin=COMMIT)
+    assert folder.source == Source(kind="path", location="sub", pin="")
+    assert clone.source == Source(kind="git", location="sub", pin=COMMIT)
 
 
 FAULTS = [

@@ -13,7 +13,8 @@ from pipeline.index import package_index
 from pipeline.manifest import load_manifest
 from pipeline.repo import Fetched, fetch
 from pipeline.snapshot import snapshot_tree
-from pipeline.task import record
+from pipeline.task.origin import Install, Repo, Source, TestCommand
+from pipeline.task.reject import Reject
 from tests.pipeline.package_index import Offer, sdist, serve, sha256, write_tree
 
 MANIFESTS = Path(__file__).parents[2] / "repos"
@@ -31,18 +32,18 @@ TINY = {
 SDIST = sdist(TINY)
 
 
-def _repo(kind: str, location: str, pin: str) -> record.Repo:
-    return record.Repo(
+def _repo(kind: str, location: str, pin: str) -> Repo:
+    return Repo(
         name="tiny",
-        source=record.Source(kind=kind, location=location, pin=pin),
+        source=Source(kind=kind, location=location, pin=pin),
         licence="MIT",
         python="3.11",
-        install=record.Install(),
-        test=record.TestCommand(),
+        install=Install(),
+        test=TestCommand(),
     )
 
 
-def _fetch(repo: record.Repo, tmp_path: Path, index: str = "") -> Fetched | record.Reject:
+def _fetch(repo: Repo, tmp_path: Path, index: str = "") -> Fetched | Reject:
     return fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache", index=index)
 
 
@@ -87,7 +88,7 @@ def test_with_a_date_in_the_manifest_the_release_does_not_depend_on_the_index(
     tmp_path: Path, *, html: bool
 ):
     repo = _repo("sdist", "tiny==1.0", sha256(SDIST))
-    repo = dataclasses.replace(repo, install=record.Install(exclude_newer="2024-05-06"))
+    repo = dataclasses.replace(repo, install=Install(exclude_newer="2024-05-06"))
     with serve(Offer("tiny-1.0.tar.gz", SDIST), html=html) as index:
         fetched = _fetch(repo, tmp_path, index)
     assert isinstance(fetched, Fetched)
