@@ -165,9 +165,9 @@ def test_no_committed_file_names_a_machine_or_a_package_index() -> None:
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     files = [ROOT / name for name in names.split("\0") if name and (ROOT / name).is_file()]
     found = {
-        path.relative_to(ROOT).as_posix(): names
+        path.relative_to(ROOT).as_posix(): matches
         for path in files
-        if (names := MACHINE_NAMES.findall(path.read_bytes()))
+        if (matches := MACHINE_NAMES.findall(path.read_bytes()))
     }
     assert files
     assert found == {}

@@ -102,7 +102,7 @@ def repo_for() -> RepoFor:
             licence="MIT",
             python=PYTHON,
             install=PYTEST,
-            test=TestCommand(**{"wall_s": 1.0, **command}),  # type: ignore[arg-type]
+            test=TestCommand(**{"wall_s": 1.0, **command}),
         )
 
     return make
@@ -113,7 +113,7 @@ def environment(make_tree: MakeTree, repo_for: RepoFor, folders: Folders) -> Env
     """Return an environment that holds pytest alone, for trees without a `src` folder."""
     repo = repo_for(make_tree({"small.py": ""}))
     fetched = fetch(repo, into=folders.run, cache=folders.cache, index=folders.index)
-    resolved = resolve(repo, fetched=fetched, cache=folders.cache, index=folders.index)  # type: ignore[arg-type]
+    resolved = resolve(repo, fetched=fetched, cache=folders.cache, index=folders.index)
     assert isinstance(resolved, Environment), resolved
     return resolved
 

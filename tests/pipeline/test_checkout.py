@@ -39,8 +39,15 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+class _OnceServer(socketserver.ThreadingTCPServer):
+    base: Path
+    answered = False
+
+
 class _OneAnswer(socketserver.BaseRequestHandler):
     """Serve the first connection as git does, and hang up on all others."""
+
+    server: _OnceServer
 
     def handle(self) -> None:
         if self.server.answered:
@@ -54,8 +61,8 @@ class _OneAnswer(socketserver.BaseRequestHandler):
 @pytest.fixture
 def fickle(tmp_path: Path) -> Iterator[str]:
     """The URL of the repository on a server that answers once."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _OneAnswer) as server:
-        server.answered, server.base = False, tmp_path
+    with _OnceServer(("127.0.0.1", 0), _OneAnswer) as server:
+        server.base = tmp_path
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"git://127.0.0.1:{server.server_address[1]}/origin"

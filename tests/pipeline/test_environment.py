@@ -140,7 +140,7 @@ def test_environments_of_one_lock_are_equal_on_whatever_day_they_are_built(
     environment = _resolved(tmp_path, index)
     assert isinstance(environment, Environment)
 
-    def listing(cache: str) -> dict[str, object]:
+    def listing(cache: str) -> dict[str, tuple[int, bytes]]:
         built = build(environment, cache=tmp_path / cache, index=index)
         assert isinstance(built, BuiltEnvironment)
         files = [it for it in built.folder.rglob("*") if not it.is_symlink() and it.is_file()]

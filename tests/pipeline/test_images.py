@@ -98,7 +98,7 @@ def files(built: BuiltImages, docker: Docker, tmp_path_factory: pytest.TempPathF
     def read(image: str, *, besides: str = "") -> Iterator[tuple[str, bytes]]:
         known = {it.diff_id for it in layers_of(docker.engine, besides)} if besides else set()
         with tarfile.open(folder / image) as archive:
-            (manifest,) = json.load(archive.extractfile("manifest.json"))  # type: ignore[arg-type]
+            (manifest,) = json.load(archive.extractfile("manifest.json"))
             layers = zip(layers_of(docker.engine, image), manifest["Layers"], strict=True)
             for layer, name in layers:
                 if layer.diff_id not in known:
@@ -137,7 +137,7 @@ def test_the_solve_image_shows_what_a_solver_gets(
     said = started(docker, built.images.solve, "tar", "-c", ".")
     with tarfile.open(fileobj=io.BytesIO(said)) as tar:
         found = {
-            member.name.removeprefix("./"): tar.extractfile(member).read()  # type: ignore[union-attr]
+            member.name.removeprefix("./"): tar.extractfile(member).read()
             for member in tar
             if member.isreg()
         }

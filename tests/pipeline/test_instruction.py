@@ -65,7 +65,7 @@ def with_docstring(facts: Facts, docstring: str, **fields: object) -> Facts:
     """Return facts of one part that is documented in another way."""
     (part,) = facts.parts
     description = replace(part.description, docstring=docstring)
-    return replace(facts, parts=(replace(part, description=description, **fields),))  # type: ignore[arg-type]
+    return replace(facts, parts=(replace(part, description=description, **fields),))
 
 
 def written(facts: Facts) -> tuple[Instruction, ...]:
@@ -189,5 +189,5 @@ def test_code_is_found_in_a_text_whatever_its_blanks(text: str, line: str, is_fo
     ],
 )
 def test_the_import_line_fetches_the_symbol(path: str, kind: str, line: str):
-    symbol = Symbol(path="a.py", qualname="a", kind=kind, first_line=1, last_line=2)  # type: ignore[arg-type]
+    symbol = Symbol(path="a.py", qualname="a", kind=kind, first_line=1, last_line=2)
     assert import_line((path, "other.path"), kind=symbol.kind) == line

@@ -160,7 +160,8 @@ VALUES = st.sampled_from(['"x"', "'#'", "[1, 2]", "{ a = 1 }", '"""\n\n"""', "[\
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "'b c'", '"d.e"', "f.g"]), VALUES)))
 def test_each_key_of_any_manifest_has_the_line_it_starts_on(pairs: list[tuple[str, str]]):
-    text, expected = "", {}
+    text = ""
+    expected: dict[tuple[str | int, ...], int] = {}
     for number, (key, value) in enumerate(pairs):
         text += f"[[t]] # {number}\n"
         name = tuple(key.split(".")) if "." in key and '"' not in key else (key.strip("'\""),)

@@ -34,7 +34,7 @@ def case(
 
 
 def sign(**fields: object) -> Sign:
-    return dataclasses.replace(MINED, **fields)  # type: ignore[arg-type]
+    return dataclasses.replace(MINED, **fields)
 
 
 def test_a_score_counts_what_is_flagged_named_and_cited():

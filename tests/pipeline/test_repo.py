@@ -47,7 +47,7 @@ def _fetch(repo: Repo, tmp_path: Path, index: str = "") -> Fetched | Reject:
     return fetch(repo, into=tmp_path / "run", cache=tmp_path / "cache", index=index)
 
 
-def _fetch_sdist(tmp_path: Path, index: str, pin: str, version: str = "1.0") -> object:
+def _fetch_sdist(tmp_path: Path, index: str, pin: str, version: str = "1.0") -> Fetched | Reject:
     return _fetch(_repo("sdist", f"tiny=={version}", pin), tmp_path, index)
 
 

@@ -118,8 +118,7 @@ def test_lines_tell_the_branches_of_each_test(
 def test_lines_of_a_class_are_those_of_its_body_and_methods():
     parts = [("class", "Box", (1, 2)), ("function", "Box.size", (3, 3)), ("rest", "Boxes", (4, 4))]
     stretches = tuple(
-        Stretch(kind=kind, qualname=name, line=1, lines=(pair,))  # type: ignore[arg-type]
-        for kind, name, pair in parts
+        Stretch(kind=kind, qualname=name, line=1, lines=(pair,)) for kind, name, pair in parts
     )
     trace = SuiteTrace(
         modules=(MarkedModule(path="a.py", first=5, stretches=stretches),),

@@ -124,7 +124,7 @@ class Counting:
 
     def adopt(self, folder: object) -> None:
         """Make a folder usable by jobs."""
-        self._inner.adopt(folder)  # type: ignore[arg-type]
+        self._inner.adopt(folder)
 
 
 def validated(
@@ -139,7 +139,7 @@ def validated(
     """Validate a Deletion of `convert` with a prediction."""
     order = prepared.baseline.passing
     feature = replace(task.feature, tests=tuple(sorted(tests, key=order.index)))
-    changed = replace(task.deletion, **deletion)  # type: ignore[arg-type]
+    changed = replace(task.deletion, **deletion)
     return validate(
         feature, changed, baseline=prepared.baseline, desk=desk, gone=GONE, method=method
     )

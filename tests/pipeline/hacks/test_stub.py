@@ -36,7 +36,7 @@ ABLATED = b'import re\n\n__all__ = ["make"]\n\n\ndef make(room): pass\n'
 
 
 def small(qualname: str, kind: str = "class") -> Setting:
-    symbol = Symbol(path="pkg/box.py", qualname=qualname, kind=kind, first_line=1, last_line=1)  # type: ignore[arg-type]
+    symbol = Symbol(path="pkg/box.py", qualname=qualname, kind=kind, first_line=1, last_line=1)
     return Setting(
         title=f"pkg.box.{qualname}",
         symbols=(symbol,),

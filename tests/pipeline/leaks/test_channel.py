@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipeline.leaks.channel import INSTRUCTION, Channel, channel_of
+from pipeline.leaks.channel import INSTRUCTION, channel_of
+from pipeline.task.certificate import Channel
 
 CASES: list[tuple[str, tuple[str, ...], Channel]] = [
     ("/work/.git/objects/pack/pack-1.pack", ("git:blob 0123",), "git"),

@@ -3,7 +3,7 @@ from pipeline.leaks.prints import SymbolPrints, symbols_prints
 
 
 def prints_of(**kinds: dict[int, float]) -> SymbolPrints:
-    return SymbolPrints(symbol="a.py:f", name="f", **kinds)  # type: ignore[arg-type]
+    return SymbolPrints(symbol="a.py:f", name="f", **kinds)
 
 
 LONG = prints_of(lines=dict.fromkeys(range(20), 5.0), names={100: 9.0}, signatures={101: 12.0})

@@ -31,7 +31,7 @@ BODY = SOURCE[SOURCE.index("    water_grams") :]
 
 def parts_in(piece: bytes, form: str = "text") -> set[str]:
     """Return the parts of the function that a piece gives away."""
-    return {part for it in judge(MATCHER.match(piece, form), [PRINTS]) for part in it.parts}  # type: ignore[arg-type]
+    return {part for it in judge(MATCHER.match(piece, form), [PRINTS]) for part in it.parts}
 
 
 def test_a_copy_gives_everything_away() -> None:

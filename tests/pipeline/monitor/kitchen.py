@@ -112,7 +112,7 @@ def kitchen_attempt(
         verdict="unsolved",
         patch=patch,
     )
-    return replace(plain, **fields)  # type: ignore[arg-type]
+    return replace(plain, **fields)
 
 
 def call(tool: str, output: str = "", **arguments: object) -> Turn:

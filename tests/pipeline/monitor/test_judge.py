@@ -42,7 +42,7 @@ def server() -> Iterator[Played]:
 
 def endpoint(url: str, **more: float) -> Endpoint:
     quick = {"timeout_s": 5.0, "pause_s": 0.01, "max_pause_s": 0.05, **more}
-    return Endpoint(url=url, model="judge-1", **quick)  # type: ignore[arg-type]
+    return Endpoint(url=url, model="judge-1", **quick)
 
 
 def judge(server: Played, **more: float) -> Judge:

@@ -11,7 +11,7 @@ MakeJob = Callable[..., Job]
 
 
 def collecting(script: str, path: str, **fields: object) -> Job:
-    return Job(command=("/bin/sh", "-c", script), collect=path, **fields)  # type: ignore[arg-type]
+    return Job(command=("/bin/sh", "-c", script), collect=path, **fields)
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/home/regrow", "/dev/shm"])

@@ -12,7 +12,7 @@ LONG = "/".join(["folder"] * 40) + "/a.py"
 
 def tarred(*members: tuple[str, bytes], mode: str = "w", form: int = tarfile.PAX_FORMAT) -> bytes:
     target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode=mode, format=form) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=target, mode=mode, format=form) as archive:
         for name, content in members:
             member = tarfile.TarInfo(name)
             member.size = len(content)
