@@ -4,7 +4,7 @@ Nothing is compiled or run: all comes from the syntax tree.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pipeline.task.python_text import FunctionNode
 
@@ -91,6 +91,26 @@ def shape_of(node: FunctionNode) -> str:
     shape: list[str] = []
     _render(without_docstring(node.body), numbers, shape)
     return "".join(shape)
+
+
+def anchors_of(node: FunctionNode) -> tuple[str, ...]:
+    """Return the names in the body of a function that its locals' names do not change.
+
+    A function of its shape has them too, as they are; the longest first. Others than those of
+    ASCII may be written in several ways.
+    """
+    own = set(_locals_of(node))
+    below = (it for each in without_docstring(node.body) for it in (each, *walk_code(each)))
+    names = {name for it in below for name in _lasting_names(it, own) if name.isascii()}
+    return tuple(sorted(names, key=lambda name: (-len(name), name)))
+
+
+def _lasting_names(node: ast.AST, own: Collection[str]) -> Iterator[str]:
+    match node:
+        case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+            yield name
+        case ast.Name(id=name) if name not in own:
+            yield name
 
 
 def outline_of(node: FunctionNode) -> str:

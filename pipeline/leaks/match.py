@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +18,14 @@ from pipeline.leaks.normalise import (
     without_stamps,
 )
 from pipeline.leaks.python_prints import MODULE, outlines_of, pair_key, signature_key
-from pipeline.leaks.shapes import shapes_in
+from pipeline.leaks.shapes import Wanted, shapes_in
 from pipeline.leaks.signatures import Signature, signatures_in_binary, signatures_in_text
 from pipeline.leaks.symbol import KINDS, SymbolPrints, keys_of
 from pipeline.leaks.table import KeyTable
 from pipeline.leaks.weigh import name_key
 from pipeline.leaks.words import (
     Words,
+    find_words,
     glued_word_keys,
     line_keys,
     read_words,
@@ -35,15 +36,17 @@ from pipeline.leaks.words import (
 Form = Literal["text", "binary", "code"]
 
 # Raised by every change of what a key is or where it is found: verdicts of others are void then.
-VERSION = 2
+VERSION = 3
 # A piece is read in parts, so that the memory does not grow with it; they overlap.
 PART_BYTES, OVERLAP_BYTES = 2**16, 2**10
 # A name or signature that tells less is not looked for.
 MIN_NAME_BITS, MIN_SIGNATURE_BITS = 4.0, 9.0
-# A piece that tells less at first sight is not looked at closely.
+# A piece that tells less of each symbol at first sight is not looked at closely.
 MIN_CLOSE_BITS = 4.0
 # Functions of names that tell less are parsed only in such a piece: each module has `__init__`.
 MIN_SHAPED_BITS = 2.0
+# A shape that tells less is of any function: `pass`, `return None`.
+MIN_SHAPE_BITS = 4.0
 
 
 class Matcher:
@@ -61,14 +64,12 @@ class Matcher:
         self._names = KeyTable(self._telling | self._signatures.keys())
         self._codes, self._shapes = kinds["codes"], kinds["trees"]
         self._outlines = outlines_of(self._shapes)
-        shaped = {it.name.encode(): _bits(it, "names") for it in held if it.trees}
-        self._shaped = frozenset(shaped)
-        self._telling_shaped = frozenset(
-            name for name, told in shaped.items() if told >= MIN_SHAPED_BITS
+        shaped = [it for it in held if _bits(it, "trees") >= MIN_SHAPE_BITS]
+        self._shaped = _anchors_by_name(shaped)
+        self._telling_shaped = _anchors_by_name(
+            it for it in shaped if _bits(it, "names") >= MIN_SHAPED_BITS
         )
-        self._told = {
-            key: told for it in held for kind in KINDS for key, told in keys_of(it, kind).items()
-        }
+        self._told = _told_of(held)
         self._owners = frozenset(it.name for it in held) | {MODULE}
 
     def match(self, data: bytes, form: Form) -> frozenset[int]:
@@ -99,14 +100,17 @@ class Matcher:
         return frozenset(found | (named & self._telling))
 
     def _is_telling(self, found: set[int]) -> bool:
-        return sum(self._told[key] for key in found) >= MIN_CLOSE_BITS
+        told: dict[int, float] = {}
+        for number, bits in (it for key in found for it in self._told[key]):
+            told[number] = told.get(number, 0.0) + bits
+        return max(told.values(), default=0.0) >= MIN_CLOSE_BITS
 
     def _shapes_in(self, text: bytes, found: set[int]) -> frozenset[int]:
         shapes = shapes_in(text, self._worth_parsing(found), outlines=self._outlines)
         return self._shapes.intersection(shapes)
 
-    def _worth_parsing(self, found: set[int]) -> frozenset[bytes]:
-        """Return the names of functions to parse in a piece that holds some lines or runs."""
+    def _worth_parsing(self, found: set[int]) -> Wanted:
+        """Return the functions to parse in a piece that holds some lines or runs."""
         return self._shaped if self._is_telling(found) else self._telling_shaped
 
     def _match_words(self, text: bytes, *, is_binary: bool = False) -> tuple[set[int], set[int]]:
@@ -114,10 +118,11 @@ class Matcher:
         found: set[int] = set()
         named: set[int] = set()
         for part in parts_of(text):
-            words = read_words(part)
+            places = find_words(part)
+            words = read_words(part, places)
             named |= self._names.found_in(word_keys(words.hashes))
             if is_binary:
-                named |= self._names.found_in(glued_word_keys(part))
+                named |= self._names.found_in(glued_word_keys(part, places))
             found |= self._texts_in(words)
         return found, named
 
@@ -176,6 +181,16 @@ def _keys_of(prints: Iterable[SymbolPrints], kind: str) -> frozenset[int]:
     return frozenset(key for it in prints for key in keys_of(it, kind))
 
 
+def _told_of(prints: Sequence[SymbolPrints]) -> dict[int, list[tuple[int, float]]]:
+    """Return by key the numbers of the symbols that it is of, with what it tells of each."""
+    told: dict[int, list[tuple[int, float]]] = {}
+    for number, it in enumerate(prints):
+        of_symbol = {key: bits for kind in KINDS for key, bits in keys_of(it, kind).items()}
+        for key, bits in of_symbol.items():
+            told.setdefault(key, []).append((number, bits))
+    return told
+
+
 def _bits(prints: SymbolPrints, kind: str) -> float:
     return sum(keys_of(prints, kind).values())
 
@@ -193,6 +208,13 @@ def _telling_names(prints: Iterable[SymbolPrints]) -> Iterator[int]:
     for it in prints:
         yield from (key for key, bits in it.names.items() if bits >= MIN_NAME_BITS)
         yield from it.words
+
+
+def _anchors_by_name(prints: Iterable[SymbolPrints]) -> Wanted:
+    found: dict[bytes, list[tuple[bytes, ...]]] = {}
+    for it in prints:
+        found.setdefault(it.name.encode(), []).append(tuple(word.encode() for word in it.anchors))
+    return found
 
 
 def _by_name(prints: Iterable[SymbolPrints]) -> dict[int, list[Signature]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.leaks.code import (
+    anchors_of,
     docstring_of,
     elements_in,
     outline_of,
@@ -66,7 +67,11 @@ def _bare_lines(tree: ast.Module, content: bytes) -> list[bytes]:
 
 def _merged(one: SymbolPrints, other: SymbolPrints) -> SymbolPrints:
     """Join the statements that define one name: overloads, a getter and its setter."""
-    return with_keys(other, lambda kind: {**keys_of(one, kind), **keys_of(other, kind)})
+    merged = with_keys(other, lambda kind: {**keys_of(one, kind), **keys_of(other, kind)})
+    functions = [it for it in (one, other) if it.trees]
+    # What is looked for is either of the two.
+    common = set.intersection(*(set(it.anchors) for it in functions)) if functions else set()
+    return replace(merged, anchors=tuple(it for it in other.anchors if it in common))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +118,7 @@ class _Module:
         return replace(
             prints,
             parameters=parameters,
+            anchors=anchors_of(node),
             signatures=_signature(node.name, parameters),
             trees={shape_key(node): _told_by_shape(node, prints)} if body else {},
         )

@@ -18,7 +18,7 @@ from pipeline.leaks.walk import Root, walk
 from pipeline.sandbox.protocol import MIB
 
 # A longer piece is matched in windows, which share what a symbol may take up.
-_WINDOW_BYTES, _OVERLAP_BYTES = 8 * MIB, 2**16
+_WINDOW_BYTES, _OVERLAP_BYTES = 2 * MIB, 2**16
 
 
 class Matches(Protocol):
@@ -195,15 +195,15 @@ class _Scan:
         known = self._shelf.get(digest)
         if known is not None:
             return known
-        verdict = find_keys(data, matcher=self._matcher, meter=self._meter)
+        verdict = find_keys(data, digest, matcher=self._matcher, meter=self._meter)
         # Another time there may be more of it.
         if all(gap.why != "time" for gap in verdict.gaps) and not self._meter.is_spent:
             self._shelf.put(digest, verdict)
         return verdict
 
 
-def find_keys(data: Data, *, matcher: Matches, meter: Meter) -> Verdict:
-    """Return the keys in a content and in all that it can be decoded to."""
+def find_keys(data: Data, digest: bytes, *, matcher: Matches, meter: Meter) -> Verdict:
+    """Return the keys in a content, whose sha256 is known, and in all that it can be decoded to."""
     hits: list[Hit] = []
     gaps: list[Gap] = []
     before = meter.file_bytes
@@ -212,8 +212,10 @@ def find_keys(data: Data, *, matcher: Matches, meter: Meter) -> Verdict:
             if isinstance(piece, Gap):
                 gaps.append(piece)
             elif found := _match(piece, matcher, meter):
-                excerpt = digest_of(piece.data, hashlib.sha256()).hex()
-                hits.append(Hit(decoders=piece.decoders, keys=_packed(found), excerpt=excerpt))
+                is_whole = piece.data is data
+                excerpt = digest if is_whole else digest_of(piece.data, hashlib.sha256())
+                keys = _packed(found)
+                hits.append(Hit(decoders=piece.decoders, keys=keys, excerpt=excerpt.hex()))
     except SpentError as error:
         gaps.append(Gap(decoders=(), why=error.why))
     num_bytes = len(data) + meter.file_bytes - before

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -18,17 +18,22 @@ _DEFINED = re.compile(rb"def[ \t]+(\w+)")
 _BEFORE = re.compile(rb"([ \t]*)(?:async[ \t]+)?")
 
 
-def shapes_in(
-    text: bytes, names: Collection[bytes], *, outlines: Collection[int] | None = None
-) -> Iterator[int]:
-    """Yield the keys of the functions of some names that a text defines.
+# By the name of a function, for each that is looked for, the words that its copies have too.
+Wanted = Mapping[bytes, Sequence[tuple[bytes, ...]]]
 
-    Those whose outlines are not wanted are left out; None wants all.
+
+def shapes_in(
+    text: bytes, wanted: Wanted, *, outlines: Collection[int] | None = None
+) -> Iterator[int]:
+    """Yield the keys of the functions that a text defines, of those that are wanted.
+
+    Others of their names may be among them; those whose outlines are not wanted are left out, and
+    None wants all.
 
     Each is parsed alone, so the text may be a piece of a module, or hold something else too.
     """
-    for start, indent in islice(_definitions(text, names), MAX_FUNCTIONS):
-        for node in _functions(_block(text, start, indent=indent), indent=indent):
+    for block, indent in islice(_blocks(text, wanted), MAX_FUNCTIONS):
+        for node in _functions(block, indent=indent):
             if outlines is None or outline_key(node) in outlines:
                 yield from _shape(node)
 
@@ -39,14 +44,23 @@ def _shape(node: FunctionNode) -> Iterator[int]:
         yield shape_key(node)
 
 
-def _definitions(text: bytes, names: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield where the lines begin that define functions of some names, and what indents them."""
+def _blocks(text: bytes, wanted: Wanted) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of what may be one of the functions, and what indents it."""
+    for name, start, indent in _definitions(text, wanted):
+        block = _block(text, start, indent=indent)
+        # Most are others of its name, and to parse is slow.
+        if any(all(word in block for word in words) for words in wanted[name]):
+            yield block, indent
+
+
+def _definitions(text: bytes, names: Container[bytes]) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yield functions of some names: the name, where its line begins, and what indents it."""
     for match in _DEFINED.finditer(text):
         if match[1] in names:
             start = text.rfind(b"\n", 0, match.start()) + 1
             before = _BEFORE.fullmatch(text, start, match.start())
             if before:
-                yield start, before[1]
+                yield match[1], start, before[1]
 
 
 def _block(text: bytes, start: int, *, indent: bytes) -> bytes:

@@ -17,6 +17,8 @@ class SymbolPrints:
     name: str = ""
     # Of a function, in order, without `self` and `cls`.
     parameters: tuple[str, ...] = ()
+    # Of a function, names that stand in every copy of its shape, whatever its locals are called.
+    anchors: tuple[str, ...] = ()
     # Lines of the body, without comments and docstrings.
     lines: Mapping[int, float] = field(default_factory=dict)
     # Runs of eight words of the body.
@@ -49,6 +51,7 @@ def with_keys(prints: SymbolPrints, choose: Callable[[str], Mapping[int, float]]
         symbol=prints.symbol,
         name=prints.name,
         parameters=prints.parameters,
+        anchors=prints.anchors,
         lines=choose("lines"),
         grams=choose("grams"),
         trees=choose("trees"),

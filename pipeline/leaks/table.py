@@ -7,7 +7,7 @@ import numpy as np
 from pipeline.leaks.words import KEY_BITS, Keys
 
 # Entries of the filter for each key, and the most: it has to stay in the processor's cache.
-_SPARSENESS, _MAX_FILTER_BITS = 16, 22
+_SPARSENESS, _MAX_FILTER_BITS = 32, 22
 
 
 class KeyTable:

@@ -13,7 +13,7 @@ from pipeline.leaks.budget import Budget
 from pipeline.leaks.decode.piece import Gap
 
 # Raised by every change of what a decoder finds: verdicts of earlier ones are void then.
-VERSION = 2
+VERSION = 3
 # Put at once, so that the disk is not waited for after every file.
 _BATCH = 500
 # Seconds to wait for another process that writes.
@@ -122,13 +122,14 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _pack(verdict: Verdict) -> bytes:
     """Return a verdict as bytes: nearly all are a single number."""
-    plain = [
-        verdict.num_bytes,
-        [[hit.decoders, hit.keys.hex(), hit.excerpt] for hit in verdict.hits],
-        [[gap.decoders, gap.why] for gap in verdict.gaps],
-    ]
-    text = json.dumps(plain if plain[1] or plain[2] else plain[:1], separators=(",", ":"))
-    packed = zlib.compress(text.encode())
+    packed = str(verdict.num_bytes).encode()
+    if verdict.hits or verdict.gaps:
+        plain = [
+            verdict.num_bytes,
+            [[hit.decoders, hit.keys.hex(), hit.excerpt] for hit in verdict.hits],
+            [[gap.decoders, gap.why] for gap in verdict.gaps],
+        ]
+        packed = zlib.compress(json.dumps(plain, separators=(",", ":")).encode())
     return zlib.crc32(packed).to_bytes(_CHECK_BYTES, "big") + packed
 
 
@@ -136,8 +137,9 @@ def _unpack(raw: bytes) -> Verdict | None:
     check, packed = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
     if zlib.crc32(packed).to_bytes(_CHECK_BYTES, "big") != check:
         return None
-    num_bytes, *rest = json.loads(zlib.decompress(packed))
-    hits, gaps = rest or ([], [])
+    if packed.isdigit():
+        return Verdict(hits=(), gaps=(), num_bytes=int(packed))
+    num_bytes, hits, gaps = json.loads(zlib.decompress(packed))
     return Verdict(
         hits=tuple(
             Hit(decoders=tuple(decoders), keys=bytes.fromhex(keys), excerpt=excerpt)

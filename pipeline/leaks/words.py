@@ -61,14 +61,18 @@ class Words:
     line_ends: Places
 
 
-def read_words(text: bytes) -> Words:
+def read_words(text: bytes, found: tuple[Places, Places] | None = None) -> Words:
     """Find the words of a text, and the lines that they stand in.
+
+    Args:
+        text: any bytes.
+        found: what `find_words` returned for it, when that is known.
 
     >>> words = read_words(b"12: grams = amount * _factor(source)")
     >>> len(words.hashes), len(words.line_starts)
     (4, 1)
     """
-    starts, ends = _find_words(text)
+    starts, ends = find_words(text) if found is None else found
     # Methods of arrays are called throughout: numpy's functions cost more than small texts do.
     feeds = (np.frombuffer(text, dtype=np.uint8) == _FEED).nonzero()[0]
     # Numbers of the first word of each line, and of the one after its last.
@@ -90,7 +94,8 @@ def read_words(text: bytes) -> Words:
     )
 
 
-def _find_words(text: bytes) -> tuple[Places, Places]:
+def find_words(text: bytes) -> tuple[Places, Places]:
+    """Return the offsets of the first byte of each word, and of the one after its last."""
     is_word = np.frombuffer(b"".join((b"\0", text.translate(_IS_WORD), b"\0")), dtype=np.bool_)
     changes = (is_word[1:] != is_word[:-1]).nonzero()[0]
     # Whole arrays are faster to look up in than every second entry of one.
@@ -139,13 +144,13 @@ def word_keys(hashes: Keys) -> Keys:
     return keys
 
 
-def glued_word_keys(text: bytes) -> Keys:
+def glued_word_keys(text: bytes, found: tuple[Places, Places]) -> Keys:
     """Return the key of each word without its first byte, where that is its length.
 
     Binaries write the length of a word before it, and a length can look like a letter: as it is,
     or as mypy writes it, twice as much and 20.
     """
-    starts, ends = _find_words(text)
+    starts, ends = found
     lengths = ends - starts - 1
     initials = np.frombuffer(text, dtype=np.uint8)[starts]
     is_glued = (initials == lengths) | (initials == 2 * lengths + _MYPY_LENGTH)

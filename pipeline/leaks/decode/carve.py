@@ -36,22 +36,17 @@ _MARKS = (
 _STREAMS = frozenset({"zlib", "gzip", "xz", "zstd"})
 
 
-def _bits_of(place: int) -> bytes:
-    """Return for each byte a bit for each label whose mark has it in a place."""
-    labels = sorted({label for _, label in _MARKS})
-    bits = bytearray(256)
-    for mark, label in _MARKS:
-        bits[mark[place]] |= 1 << labels.index(label)
-    return bytes(bits)
-
-
 _BY_PAIR = {mark[:2]: (mark, label) for mark, label in _MARKS}
-_FIRSTS, _SECONDS = _bits_of(0), _bits_of(1)
+# 1 for a byte that a mark begins with.
+_FIRSTS = bytes(byte in {mark[0] for mark, _ in _MARKS} for byte in range(256))
+# By the first two bytes, the second times 256: 1 for those of a mark.
+_PAIRS = np.zeros(2**16, dtype=np.bool_)
+_PAIRS[[first + 256 * second for first, second in _BY_PAIR]] = True
 # Bytes that are looked at in one go, while they are in the processor's cache.
 _STEP_BYTES, _STRIDE = 2**16, 8
 # More of them are not held, but looked for again.
 _MAX_MARKS = 2**16
-_WINDOW_BYTES = 4 * MIB
+_WINDOW_BYTES = 1 * MIB
 # What bytes that happen to look like a header do not come to.
 _MIN_BYTES, _MIN_BROKEN_BYTES = 24, 256
 # Most of the former break off in as many.
@@ -134,11 +129,11 @@ def _pairs_in(window: bytes) -> Iterator[int]:
 def _pairs_of(text: bytes) -> list[int]:
     """Return where two bytes begin a mark: one look at each, whatever the marks."""
     size = len(text) - 1
-    found = np.zeros(-(-size // _STRIDE) * _STRIDE, dtype=np.uint8)
-    firsts = np.frombuffer(text.translate(_FIRSTS), dtype=np.uint8)
-    seconds = np.frombuffer(text.translate(_SECONDS), dtype=np.uint8)
-    np.bitwise_and(firsts[:-1], seconds[1:], out=found[:size])
+    padded = text[:size].translate(_FIRSTS) + bytes(-size % _STRIDE)
+    found = np.frombuffer(padded, dtype=np.uint8)
     near = found.view(np.uint64).nonzero()[0]
     rows, columns = found.reshape(-1, _STRIDE)[near].nonzero()
-    offsets: list[int] = (near[rows] * _STRIDE + columns).tolist()
-    return offsets
+    offsets = near[rows] * _STRIDE + columns
+    pairs = np.ndarray((size,), dtype="<u2", buffer=text, strides=(1,))
+    begun: list[int] = offsets[_PAIRS[pairs[offsets]]].tolist()
+    return begun

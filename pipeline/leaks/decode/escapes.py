@@ -88,13 +88,14 @@ def _json_strings(data: bytes) -> bytes:
 
     Lines of a notebook are strings in a list, each with its line break.
     """
-    found = []
+    # An object for each of many short strings would take several times as much.
+    found = bytearray()
     for string in _STRING.finditer(data):
         text = string[1]
-        if b"\\" in text:
-            text = _unescaped(text)
-        found.append(text if text.endswith(b"\n") else text + b"\n")
-    return b"".join(found)
+        found += _unescaped(text) if b"\\" in text else text
+        if not found.endswith(b"\n"):
+            found += b"\n"
+    return bytes(found)
 
 
 def _escaped_lines(data: bytes) -> bytes:

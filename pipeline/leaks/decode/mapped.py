@@ -7,7 +7,8 @@ from typing import Protocol
 from pipeline.leaks.decode.piece import Data
 from pipeline.sandbox.protocol import MIB
 
-_STEP_BYTES = 8 * MIB
+# Larger buffers are not kept by the allocator, and the pages of a new one cost as much as reading.
+_STEP_BYTES = 1 * MIB
 
 
 class Digest(Protocol):

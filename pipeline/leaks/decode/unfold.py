@@ -12,7 +12,7 @@ from pipeline.leaks.decode.piece import Data, Gap, Inner, Piece
 from pipeline.sandbox.protocol import MIB
 
 # A longer text is unwrapped in windows: one line of one may be cut in two, and is matched whole.
-_WINDOW_BYTES = 16 * MIB
+_WINDOW_BYTES = 8 * MIB
 # What a text may be wrapped in; each of them looks first whether it is.
 _WRAPPINGS = (escaped_parts, markup_parts, diff_parts, inline_parts)
 

@@ -1,5 +1,6 @@
 """A function to be hidden in all kinds of wrappings, and a matcher that looks for its lines."""
 
+import hashlib
 import json
 from pathlib import Path
 from zlib import crc32
@@ -53,7 +54,8 @@ MATCHER = LineMatcher()
 
 
 def verdict_on(data: bytes, budget: Budget = BUDGET) -> Verdict:
-    return find_keys(data, matcher=MATCHER, meter=Meter(budget))
+    digest = hashlib.sha256(data).digest()
+    return find_keys(data, digest, matcher=MATCHER, meter=Meter(budget))
 
 
 def ways_to_body(verdict: Verdict) -> list[tuple[str, ...]]:

@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.leaks.words import glued_word_keys, line_keys, read_words, run_keys, word_keys
+from pipeline.leaks.words import (
+    find_words,
+    glued_word_keys,
+    line_keys,
+    read_words,
+    run_keys,
+    word_keys,
+)
 from tests.pipeline.leaks.plain_words import plain_line_keys, plain_run_keys, plain_word_keys
 
 TEXTS = st.lists(
@@ -43,4 +50,5 @@ def test_a_run_of_eight_words_goes_over_the_ends_of_lines() -> None:
 
 def test_a_word_is_known_behind_the_byte_of_its_length() -> None:
     alone = word_keys(read_words(b"really_long_parameter_name_here").hashes).tolist()
-    assert alone[0] in glued_word_keys(b"\x04Rreally_long_parameter_name_here\x04").tolist()
+    glued = b"\x04Rreally_long_parameter_name_here\x04"
+    assert alone[0] in glued_word_keys(glued, find_words(glued)).tolist()
