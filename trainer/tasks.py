@@ -32,6 +32,12 @@ def stream_tasks(run_folder: Path, *, seed: int, start: int = 0) -> Iterator[tup
     )
 
 
+def prompt_at(position: int, ids: tuple[str, ...], *, seed: int) -> str:
+    """Return the id at a position of the stream, without reading any Task."""
+    epoch, offset = divmod(position, len(ids))
+    return _order(ids, seed=seed, epoch=epoch)[offset]
+
+
 def _order(ids: Iterable[str], *, seed: int, epoch: int) -> list[str]:
     return sorted(ids, key=lambda task_id: _draw(f"{seed} {epoch} {task_id}"))
 

@@ -1,0 +1,1 @@
+"""Measure what the issues claim of the trainer, one module a bench."""

@@ -1,0 +1,1 @@
+"""`regrow bench trainer`: tokens trained a second, what hints cost, what the loss holds."""

@@ -1,0 +1,1 @@
+"""`regrow bench targeted`: what a hint at the faulty turn adds to reinforcement learning."""

@@ -1,0 +1,1 @@
+"""What `regrow` has from the trainer; torch is imported when a command runs."""

@@ -1,0 +1,57 @@
+"""`regrow train`: turn the Tasks of a run into a better policy."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainer.commands.say import BAD_INPUT, INTERRUPTED, OUT, end, one_line_errors
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="TOML file with the configuration of the run.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder of the run; the same one again goes on where it stopped.")
+    ] = Path("runs/train"),
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE in place of what the file says: optimizer.lr=1e-6."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the whole configuration, and do nothing.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Measure whether this trainer tells the truth here, and stop."),
+    ] = False,
+) -> None:
+    """Train a policy on Tasks; hints where it went wrong make it its own teacher."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with one_line_errors():
+            _train(config, out, overrides=override or [], dry_run=dry_run, check=check)
+    except KeyboardInterrupt:
+        end("stopped; the same command goes on from the last checkpoint", code=INTERRUPTED)
+
+
+def _train(path: Path, out: Path, *, overrides: list[str], dry_run: bool, check: bool) -> None:
+    from trainer.config import equation, load_config
+
+    config = load_config(path, overrides=overrides)
+    if dry_run:
+        OUT.print_json(config.model_dump_json())
+        OUT.print(equation(config))
+        return
+    if check:
+        from trainer.check import check_run, checks_table
+
+        results = check_run(config)
+        OUT.print(checks_table(results))
+        if not all(it.holds for it in results):
+            end("something does not hold", code=BAD_INPUT)
+        return
+    from trainer.run import run
+
+    run(config, out)

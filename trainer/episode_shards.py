@@ -1,0 +1,261 @@
+"""Keep Episodes in Parquet, with what the trainer made of each; read them back as they were."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.task.files import staged
+from trainer.records import (
+    Episode,
+    Finding,
+    Flags,
+    Ids,
+    Reply,
+    Segment,
+    Target,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+
+VERSION = "1"
+VERSION_KEY = b"regrow.episodes"
+# A reader holds one group at a time.
+ROWS_PER_GROUP = 8
+
+
+class EpisodeError(ValueError):
+    """A file of Episodes is not as it was written; one line with file, found, expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entry:
+    """An Episode with what the trainer made of it: one row."""
+
+    # Of the optimizer, from 0.
+    step: int
+    episode: Episode
+    # None where nothing was learnt.
+    advantage: float | None
+    findings: tuple[Finding, ...]
+    # By number of the Segment.
+    targets: dict[int, tuple[Target, ...]]
+
+
+def write_entries(path: Path, entries: Iterable[Entry]) -> None:
+    """Write a file of Entries, whole or not at all.
+
+    Raises:
+        OSError: the disk is full or broken.
+    """
+    table = pa.Table.from_pylist([_row(entry) for entry in entries], schema=_SCHEMA)
+    with staged(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS_PER_GROUP)
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """Yield the Entries of a file; the tokens of each Reply are held to their sha256.
+
+    Raises:
+        EpisodeError: it is missing, cut short, of another version, or tokens were changed.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_version(path, file.schema_arrow)
+            for group in range(file.num_row_groups):
+                for row in file.read_row_group(group).to_pylist():
+                    yield _entry(row, path=path)
+    except FileNotFoundError:
+        raise EpisodeError(f"{path}: no such file, expected Episodes") from None
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0]
+        raise EpisodeError(f"{path}: no Parquet file ({reason}), expected Episodes") from error
+
+
+def _check_version(path: Path, schema: pa.Schema) -> None:
+    found = (schema.metadata or {}).get(VERSION_KEY, b"none").decode()
+    if found != VERSION:
+        raise EpisodeError(f"{path}: version {found} of Episodes, expected {VERSION}")
+
+
+_TEXT, _INT, _LIST = pa.string(), pa.int64(), pa.list_
+
+
+def _struct(**columns: pa.DataType) -> pa.DataType:
+    return pa.struct([pa.field(name, kind) for name, kind in columns.items()])
+
+
+_TOOL = _struct(name=_TEXT, description=_TEXT, schema=_TEXT)
+# Arguments, schemas and facts are JSON: each has keys of its own.
+_CALL = _struct(name=_TEXT, arguments=_TEXT, raw=_TEXT, error=_TEXT, start=_INT, end=_INT)
+_RESULT = _struct(ok=pa.bool_(), text=_TEXT, is_fault=pa.bool_())
+_REPLY = _struct(
+    header=_INT,
+    start=_INT,
+    end=_INT,
+    text=_TEXT,
+    calls=_LIST(_CALL),
+    results=_LIST(_RESULT),
+    stop=_TEXT,
+    version=_INT,
+    # Of the sampled ids, as little-endian int64.
+    sha256=_TEXT,
+)
+_TARGET = _struct(reply=_INT, kind=_TEXT, hint_ids=_LIST(_INT), hint=_TEXT, start=_INT, end=_INT)
+_SEGMENT = _struct(
+    ids=_LIST(_INT),
+    sampled=_LIST(pa.bool_()),
+    logprobs=_LIST(pa.float32()),
+    replies=_LIST(_REPLY),
+    targets=_LIST(_TARGET),
+)
+_FINDING = _struct(
+    segment=_INT,
+    reply=_INT,
+    kind=_TEXT,
+    start=_INT,
+    end=_INT,
+    evidence=_TEXT,
+    severity=pa.float64(),
+    facts=_TEXT,
+)
+_SCHEMA = pa.schema(
+    _struct(
+        step=_INT,
+        id=_TEXT,
+        group=_TEXT,
+        number=_INT,
+        prompt=_TEXT,
+        ending=_TEXT,
+        reward=pa.float64(),
+        advantage=pa.float64(),
+        verdict=_TEXT,
+        detail=_TEXT,
+        patch=_TEXT,
+        monitored=_TEXT,
+        seconds=pa.float64(),
+        tools=_LIST(_TOOL),
+        segments=_LIST(_SEGMENT),
+        findings=_LIST(_FINDING),
+    ),
+    metadata={VERSION_KEY: VERSION.encode()},
+)
+_JSON = {"arguments", "schema", "facts"}
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    episode = entry.episode
+    return _plain(episode) | {
+        "step": entry.step,
+        "advantage": entry.advantage,
+        "tools": [_plain(tool) for tool in episode.tools],
+        "segments": [
+            _segment_row(segment, entry.targets.get(number, ()))
+            for number, segment in enumerate(episode.segments)
+        ],
+        "findings": [_plain(finding) for finding in entry.findings],
+    }
+
+
+def _segment_row(segment: Segment, targets: tuple[Target, ...]) -> dict[str, Any]:
+    return _plain(segment) | {
+        "replies": [
+            _plain(reply)
+            | {
+                "calls": [_plain(call) for call in reply.calls],
+                "results": [_plain(result) for result in reply.results],
+                "sha256": _sha256(segment.ids[reply.start : reply.end]),
+            }
+            for reply in segment.replies
+        ],
+        "targets": [_plain(target) for target in targets],
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """Return the fields of a record, each as its column holds it."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _JSON:
+        return json.dumps(value)
+    if isinstance(value, str):
+        # A lone surrogate, which no column can hold, becomes its escape.
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def _entry(row: dict[str, Any], *, path: Path) -> Entry:
+    segments = row.pop("segments")
+    targets = {
+        number: tuple(_target(it) for it in segment.pop("targets"))
+        for number, segment in enumerate(segments)
+    }
+    step, advantage = row.pop("step"), row.pop("advantage")
+    findings = tuple(Finding(**_parsed(it)) for it in row.pop("findings"))
+    name = f"{path}: episode {row['id']}"
+    episode = Episode(
+        **row
+        | {
+            "tools": tuple(Tool(**_parsed(it)) for it in row["tools"]),
+            "segments": tuple(_segment(it, name=name) for it in segments),
+        }
+    )
+    return Entry(
+        step=step,
+        episode=episode,
+        advantage=advantage,
+        findings=findings,
+        targets={number: some for number, some in targets.items() if some},
+    )
+
+
+def _segment(row: dict[str, Any], *, name: str) -> Segment:
+    ids = _ids(row["ids"])
+    return Segment(
+        ids=ids,
+        sampled=_flags(row["sampled"]),
+        logprobs=np.array(row["logprobs"], np.float32),
+        replies=tuple(
+            _reply(it, ids, name=f"{name}, reply {number}")
+            for number, it in enumerate(row["replies"])
+        ),
+    )
+
+
+def _reply(row: dict[str, Any], ids: Ids, *, name: str) -> Reply:
+    found, expected = _sha256(ids[row["start"] : row["end"]]), row.pop("sha256")
+    if found != expected:
+        raise EpisodeError(f"{name}: its tokens have sha256 {found}, expected {expected}")
+    calls = tuple(ToolCall(**_parsed(it)) for it in row["calls"])
+    results = tuple(ToolResult(**it) for it in row["results"])
+    return Reply(**row | {"calls": calls, "results": results})
+
+
+def _target(row: dict[str, Any]) -> Target:
+    return Target(**row | {"hint_ids": _ids(row["hint_ids"])})
+
+
+def _parsed(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.loads(it) if name in _JSON else it for name, it in row.items()}
+
+
+def _ids(values: list[int]) -> Ids:
+    return np.array(values, np.int64)
+
+
+def _flags(values: list[bool]) -> Flags:
+    return np.array(values, np.bool_)
+
+
+def _sha256(ids: Ids) -> str:
+    return hashlib.sha256(ids.astype("<i8").tobytes()).hexdigest()

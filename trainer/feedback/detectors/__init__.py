@@ -1,0 +1,1 @@
+"""Detect behaviours, a module each family of them."""

@@ -1,0 +1,118 @@
+"""Detect calls of file tools that do not fit the files that are there."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from trainer.feedback.acts import Act, plain_path
+from trainer.feedback.course import Course, found_call
+from trainer.feedback.detector import Detector
+from trainer.feedback.names import distance
+from trainer.records import Finding
+
+# Paths that a hint names.
+MAX_NEAR = 5
+
+_OPENING = frozenset({"read_file", "edit_file", "edit_files"})
+# What these show are paths from the top of the tree; elsewhere any mention may have led there.
+_LISTING = frozenset({"list_files", "search"})
+_MISSING = frozenset({"FileNotFoundError", "NotADirectoryError"})
+_QUOTED = re.compile(r"'([^']+)'\s*\Z")
+_PLACES = re.compile(
+    r"ValueError: `old` must stand exactly once in (?P<path>.+), it stands (?P<num>\d+) times",
+    re.DOTALL,
+)
+
+
+def missing_files(course: Course) -> Iterator[Finding]:
+    """Yield calls that open a path that does not exist and that nothing before has shown.
+
+    The first guess is free as long as nothing was listed: the path may stand in the request.
+    """
+    for number, act in enumerate(course.acts):
+        if act.name not in _OPENING or act.status != "failed" or act.error not in _MISSING:
+            continue
+        quoted = _QUOTED.search(act.output)
+        path = plain_path(quoted[1]) if quoted else next(iter(act.paths), "")
+        before = course.acts[:number]
+        if path and _is_warned(before) and not _was_shown(path, before):
+            yield found_call(
+                course,
+                act,
+                kind="missing_file",
+                severity=0.5,
+                evidence=f"{path}: {act.output}",
+                paths=_near(path, before),
+                listing=sorted(_LISTING & {*course.names}),
+            )
+
+
+def unmatched_edits(course: Course) -> Iterator[Finding]:
+    """Yield edits whose text does not stand exactly once in the file."""
+    for number, act in enumerate(course.acts):
+        found = _PLACES.match(act.output) if act.status == "failed" else None
+        if found is None or act.name not in {"edit_file", "edit_files"}:
+            continue
+        path = plain_path(found["path"])
+        yield found_call(
+            course,
+            act,
+            kind="edit_without_match",
+            severity=0.6,
+            evidence=act.output,
+            path=path,
+            places=int(found["num"]),
+            state=_state(path, course.acts[:number]),
+        )
+
+
+def _is_warned(before: Sequence[Act]) -> bool:
+    return any(
+        act.error in _MISSING or (act.name in _LISTING and act.status == "done") for act in before
+    )
+
+
+def _was_shown(path: str, before: Sequence[Act]) -> bool:
+    """Tell whether the policy may have the path from the environment, or made it itself."""
+    listed = re.compile(rf"^{re.escape(path)}(?::|$)", re.MULTILINE)
+    mentioned = re.compile(re.escape(posixpath.basename(path)))
+    return any(
+        path in act.paths or (listed if act.name in _LISTING else mentioned).search(act.output)
+        for act in before
+        if act.status == "done" or act.name == "run_command"
+    )
+
+
+def _near(path: str, before: Sequence[Act]) -> list[str]:
+    """Return paths that exist, as far as the Episode shows, nearest first."""
+    shown = dict.fromkeys(it for act in before if act.status == "done" for it in _shown_by(act))
+    gone = {it for act in before if act.name == "delete_files" for it in act.paths}
+    same = posixpath.basename(path)
+    there = [it for it in shown if it not in gone]
+    key = {it: (posixpath.basename(it) != same, distance(path, it), it) for it in there}
+    return sorted(there, key=lambda it: key[it])[:MAX_NEAR]
+
+
+def _shown_by(act: Act) -> Iterator[str]:
+    if act.name == "list_files":
+        yield from (plain_path(line) for line in act.output.split("\n") if line and "…" not in line)
+    elif act.name != "delete_files":
+        yield from act.paths if act.name != "search" else ()
+
+
+def _state(path: str, before: Sequence[Act]) -> str:
+    """Return how the policy knows the file: `unread`, `changed` since it was read, `read`."""
+    state = "unread"
+    for act in before:
+        if act.status == "done" and path in act.paths:
+            if act.name == "read_file":
+                state = "read"
+            elif act.name != "search":
+                state = "changed"
+    return state
+
+
+DETECTORS = (
+    Detector(kind="edit_without_match", find=unmatched_edits, asks_call=True),
+    Detector(kind="missing_file", find=missing_files, asks_call=True),
+)

@@ -1,0 +1,77 @@
+"""Follow the texts of files through an Episode, as far as it shows them whole."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from trainer.feedback.acts import Act, plain_path
+from trainer.feedback.course import Course
+
+# How a result is cut before the policy sees it.
+_CUT = re.compile(r"…\s*\d+ (?:more )?characters")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    r"""A file's whole text before a call and after it.
+
+    Example: `Change(act=…, path="src/a.py", before="x = 1\n", after="x = 2\n")`.
+    """
+
+    act: Act
+    path: str
+    # None where the Episode does not show it.
+    before: str | None
+    after: str
+
+
+def changes_in(course: Course) -> Iterator[Change]:
+    """Yield the changes by file tools whose outcome is known to the letter.
+
+    A shell, or a tool that is not known here, may change any file: all are forgotten then.
+    """
+    texts: dict[str, str] = {}
+    for act in course.acts:
+        if act.name == "read_file" and act.status == "done" and _is_whole(act):
+            texts |= dict.fromkeys(act.paths, act.output)
+        elif act.status in {"done", "unanswered"} and act.name in _AFTER:
+            after = dict(_AFTER[act.name](act, texts))
+            known = {path: text for path, text in after.items() if text is not None}
+            for path, text in known.items():
+                yield Change(act=act, path=path, before=texts.get(path), after=text)
+            texts = {path: text for path, text in texts.items() if path not in after} | known
+        elif act.may_change:
+            texts.clear()
+
+
+def _is_whole(act: Act) -> bool:
+    return act.arguments.keys() == {"path"} and not _CUT.search(act.output)
+
+
+def _written(act: Act, _: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    content = act.arguments.get("content")
+    yield from ((path, content) for path in act.paths if isinstance(content, str))
+
+
+def _edited(act: Act, texts: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    edits = act.arguments.get("edits") if act.name == "edit_files" else [act.arguments]
+    now: dict[str, str | None] = {}
+    for edit in edits if isinstance(edits, list) else ():
+        match edit:
+            case {"path": str(given), "old": str(old), "new": str(new)}:
+                path = plain_path(given)
+                text = now.get(path, texts.get(path))
+                now[path] = text.replace(old, new) if text and text.count(old) == 1 else None
+    yield from now.items()
+
+
+def _deleted(act: Act, _: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    yield from ((path, None) for path in act.paths)
+
+
+_AFTER = {
+    "write_file": _written,
+    "edit_file": _edited,
+    "edit_files": _edited,
+    "delete_files": _deleted,
+}

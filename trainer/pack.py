@@ -1,0 +1,69 @@
+"""Pack rows of tokens into one long row for a model.
+
+Letters of shapes: T tokens of a packed row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainer.records import Ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Row:
+    """Tokens that see one another and no others."""
+
+    # [T], at least one.
+    ids: Ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """Several Rows one after another, as a batch of one."""
+
+    # Shape [1, T].
+    input_ids_1T: Tensor
+    # Shape [1, T]: from 0 again where a Row begins: that is how attention keeps Rows apart.
+    position_ids_1T: Tensor
+    # Where each Row begins, and the number of all tokens: Row i is `starts[i]:starts[i + 1]`.
+    starts: tuple[int, ...]
+
+
+def pack(lengths: Sequence[int], *, budget: int) -> list[list[int]]:
+    """Share out rows among bins of at most `budget` tokens, first-fit decreasing.
+
+    Returns for each bin the indices of its rows, in order. A row longer than the budget has a bin
+    of its own.
+
+    Example:
+        >>> pack([5, 3, 9, 2], budget=8)
+        [[0, 1], [2], [3]]
+    """
+    bins: list[list[int]] = []
+    room: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: (-lengths[index], index)):
+        fits = (number for number, left in enumerate(room) if left >= lengths[index])
+        number = next(fits, None)
+        if number is None:
+            number = len(bins)
+            bins.append([])
+            room.append(budget)
+        bins[number].append(index)
+        room[number] -= lengths[index]
+    return sorted(sorted(members) for members in bins)
+
+
+def pack_rows(rows: Sequence[Row]) -> Packed:
+    """Lay rows one after another, each with positions of its own."""
+    lengths = [len(row.ids) for row in rows]
+    assert min(lengths, default=0) > 0, f"rows of {lengths} tokens; each must have one"
+    return Packed(
+        input_ids_1T=torch.from_numpy(np.concatenate([row.ids for row in rows]))[None],
+        position_ids_1T=torch.cat([torch.arange(length) for length in lengths])[None],
+        starts=(0, *accumulate(lengths)),
+    )

@@ -1,0 +1,73 @@
+"""Put a run together from its configuration, and train."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from trainer.chat import Chat
+from trainer.config import TrainConfig, equation
+from trainer.desks import open_world
+from trainer.engine import Engine
+from trainer.generate import LocalEngine
+from trainer.learner import Learner
+from trainer.loop import Parts, train
+from trainer.model import load_model, load_tokenizer
+from trainer.optimizer import membership
+from trainer.ranks import Ranks, join_ranks, part
+from trainer.reporter import Reporter
+from trainer.serve import HttpEngine
+
+# Numbers held for a weight: itself, its gradient, two moments; one more for a teacher.
+TRAINED, TAUGHT = 4, 5
+
+
+def run(config: TrainConfig, folder: Path) -> None:
+    """Train from the last checkpoint in a folder, or from the start, and report each step.
+
+    Raises:
+        ValueError: shards, model, tokenizer or checkpoint cannot be used.
+        RuntimeError, OSError: the machine, the engine or another rank failed.
+    """
+    ranks = join_ranks(config.ranks)
+    try:
+        with ExitStack() as stack:
+            parts = stack.enter_context(open_parts(config, ranks=ranks))
+            reporter = stack.enter_context(Reporter(config, parts, folder=folder))
+            reporter.say(equation(config, world=ranks.world))
+            for line in membership(parts.learner.groups):
+                reporter.say(line)
+            train(config, parts, folder=folder / "checkpoints", report=reporter.report)
+    finally:
+        part()
+
+
+@contextmanager
+def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
+    """Give what a run works with, for the time of a block."""
+    tokenizer = load_tokenizer(config.model)
+    chat = Chat(tokenizer, config.chat)
+    with open_world(config.tasks, config=config.task, seed=config.seed) as (world, prompts):
+        copies = TAUGHT if config.objective.distill.weight else TRAINED
+        model = load_model(config.model, seed=config.seed, copies=copies)
+        yield Parts(
+            world=world,
+            prompts=prompts,
+            tokenizer=tokenizer,
+            chat=chat,
+            engine=_engine(config),
+            learner=Learner(
+                model,
+                objective_config=config.objective,
+                optimizer_config=config.optimizer,
+                row_tokens=config.row_tokens,
+                ranks=ranks,
+            ),
+            ranks=ranks,
+        )
+
+
+def _engine(config: TrainConfig) -> Engine:
+    if config.engine.http is not None and config.engine.kind == "http":
+        return HttpEngine(config.engine.http)
+    model = load_model(config.model, seed=config.seed, copies=1)
+    return LocalEngine(model, config.engine.local)

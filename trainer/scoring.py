@@ -1,0 +1,85 @@
+"""Find how likely the tokens that the policy sampled are under a model's weights.
+
+Letters of shapes: T tokens of a packed row, L tokens of a Segment, S sampled tokens, D width of
+the model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from trainer.forward import hidden_states, lm_head
+from trainer.head import token_logprobs_and_entropies
+from trainer.pack import Row, pack_rows
+from trainer.records import Floats, Segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """What one forward pass over packed Segments gave; gradients reach the model."""
+
+    # [T, D]: that of token t - 1 predicts token t.
+    states_TD: Tensor
+    # The tokens themselves, [T].
+    ids_T: Tensor
+    # [T], 0 for what the policy did not sample.
+    logprobs_T: Tensor
+    # [T], True for what the policy sampled.
+    sampled_T: Tensor
+    # [T], those that the tokens were sampled with.
+    rollout_T: Tensor
+    # [S], of the predictions of sampled tokens; detached.
+    entropies_S: Tensor
+    # Where each Segment stands in the packed row.
+    spans: tuple[slice, ...]
+
+
+def score(
+    model: PreTrainedModel, segments: Sequence[Segment], *, temperature: float, chunk: int
+) -> Scores:
+    """Run the model over Segments; its head only where a token was sampled.
+
+    Raises:
+        ValueError: the first token of a Segment is a sampled one, which nothing predicts.
+    """
+    if any(segment.sampled[0] for segment in segments):
+        raise ValueError("a Segment begins with a sampled token, expected a prompt before it")
+    packed = pack_rows([Row(ids=segment.ids) for segment in segments])
+    states_TD = hidden_states(model, packed)
+    device = states_TD.device
+    ids_T = packed.input_ids_1T[0].to(device)
+    sampled_T = torch.from_numpy(np.concatenate([it.sampled for it in segments])).to(device)
+    rollout_T = torch.from_numpy(np.concatenate([it.logprobs for it in segments])).to(device)
+    places_S = sampled_T.nonzero()[:, 0]
+    logprobs_S, entropies_S = token_logprobs_and_entropies(
+        states_TD[places_S - 1],
+        lm_head(model),
+        ids_T[places_S],
+        temperature=temperature,
+        chunk=chunk,
+    )
+    return Scores(
+        states_TD=states_TD,
+        ids_T=ids_T,
+        logprobs_T=logprobs_S.new_zeros(len(ids_T)).index_put((places_S,), logprobs_S),
+        sampled_T=sampled_T,
+        rollout_T=rollout_T,
+        entropies_S=entropies_S,
+        spans=tuple(map(slice, packed.starts[:-1], packed.starts[1:])),
+    )
+
+
+@torch.no_grad()
+def measure_logprobs(
+    model: PreTrainedModel, segments: Sequence[Segment], *, temperature: float, chunk: int = 256
+) -> list[Floats]:
+    """Return for each Segment the log-probabilities [L] of its sampled tokens, 0 elsewhere.
+
+    The Segments are one packed row: give as many as fit.
+    """
+    scores = score(model, segments, temperature=temperature, chunk=chunk)
+    return [scores.logprobs_T[span].cpu().numpy() for span in scores.spans]
