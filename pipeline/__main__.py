@@ -1,7 +1,7 @@
 """The `regrow` command."""
 
 import signal
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import Annotated
 
 import typer
@@ -55,6 +55,8 @@ app.command()(grade)
 app.command()(inspect)
 app.command()(monitor)
 app.command()(verify)
+for _found in sorted(entry_points(group="regrow.commands"), key=lambda it: it.name):
+    app.command(_found.name)(_found.load())
 
 
 def main() -> None:

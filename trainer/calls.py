@@ -97,8 +97,8 @@ def _json(text: str) -> tuple[object, str]:
         value = json.loads(text)
         # `NaN`, `1e999` and halves of a surrogate pair are read, but are no JSON and no text.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-        return value, ""
     except ValueError as error:
         return None, f"no JSON: {error}"
     except RecursionError:
         return None, "no JSON: nested too deeply"
+    return value, ""

@@ -5,7 +5,7 @@ is taken: what stands in a context is never rendered again, and no content forge
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -33,16 +33,24 @@ class ChatConfig(Settings):
 class Tokenizer(Protocol):
     """The part of a tokenizer of transformers that is used."""
 
-    chat_template: object
-    eos_token_id: int | None
+    @property
+    def chat_template(self) -> object:
+        """The template; empty without one."""
 
-    def apply_chat_template(self, conversation: list[dict[str, str]], **options: object) -> object:
+    @property
+    def eos_token_id(self) -> int | None:
+        """What ends a text."""
+
+    @property
+    def apply_chat_template(self) -> Callable[..., object]:
         """Render messages."""
 
-    def encode(self, text: str, **options: object) -> list[int]:
+    @property
+    def encode(self) -> Callable[..., list[int]]:
         """Return the ids of a text."""
 
-    def decode(self, token_ids: list[int], **options: object) -> object:
+    @property
+    def decode(self) -> Callable[..., object]:
         """Return the text of ids."""
 
 
@@ -175,8 +183,11 @@ class Chat:
         return np.array(ids, dtype=np.int64)
 
     def _decode(self, ids: Ids) -> str:
-        options = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-        return str(self._tokenizer.decode(ids.tolist(), **options))
+        return str(
+            self._tokenizer.decode(
+                ids.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        )
 
 
 def _mark(role: str, number: int) -> dict[str, str]:

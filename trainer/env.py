@@ -38,10 +38,15 @@ class Outcome:
 
 
 class Environment(Protocol):
-    """One try's own world; its calls come one at a time, in the order in which they were written."""
+    """One try's own world; its calls come one at a time, in the order they were written in."""
 
-    messages: tuple[Message, ...]
-    tools: tuple[Tool, ...]
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the conversation begins with."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the policy may call."""
 
     def call(self, call: ToolCall) -> ToolResult:
         """Carry out a well-formed call; one of an unknown tool or wrong arguments is no exception.

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from trainer.records import (
     ToolCall,
     ToolResult,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 VERSION = "1"
 VERSION_KEY = b"regrow.episodes"
@@ -69,9 +72,8 @@ def read_entries(path: Path) -> Iterator[Entry]:
     try:
         with pq.ParquetFile(path) as file:
             _check_version(path, file.schema_arrow)
-            for group in range(file.num_row_groups):
-                for row in file.read_row_group(group).to_pylist():
-                    yield _entry(row, path=path)
+            groups = (file.read_row_group(number) for number in range(file.num_row_groups))
+            yield from (_entry(row, path=path) for group in groups for row in group.to_pylist())
     except FileNotFoundError:
         raise EpisodeError(f"{path}: no such file, expected Episodes") from None
     except pa.ArrowInvalid as error:
@@ -179,13 +181,13 @@ def _segment_row(segment: Segment, targets: tuple[Target, ...]) -> dict[str, Any
     }
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _plain(record: "DataclassInstance") -> dict[str, Any]:
     """Return the fields of a record, each as its column holds it."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     return {name: _value(name, value) for name, value in values.items()}
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, value: object) -> object:
     if name in _JSON:
         return json.dumps(value)
     if isinstance(value, str):

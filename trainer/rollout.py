@@ -1,6 +1,6 @@
 """Let the policy try prompts: all Episodes that run ask the engine at once, round by round."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from trainer.chat import Chat
@@ -21,10 +21,11 @@ def run_episodes(
     chat: Chat,
     config: RolloutConfig,
     seed: int,
-) -> Iterator[Episode]:
+) -> Generator[Episode, None, None]:
     """Yield the Episode of each try, as they end; the same seed and weights give the same ones.
 
-    An environment that fails ends its own Episode as `infra`, and no other.
+    An environment that fails ends its own Episode as `infra`, and no other. Closing the generator
+    early leaves no environment open.
 
     Raises:
         EngineError: the engine failed, which says nothing of the Episodes that were running.

@@ -32,7 +32,7 @@ def run(config: TrainConfig, folder: Path) -> None:
     try:
         with ExitStack() as stack:
             parts = stack.enter_context(open_parts(config, ranks=ranks))
-            reporter = stack.enter_context(Reporter(config, parts, folder=folder))
+            reporter = stack.enter_context(Reporter(config, ranks, folder=folder))
             reporter.say(equation(config, world=ranks.world))
             for line in membership(parts.learner.groups):
                 reporter.say(line)

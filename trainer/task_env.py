@@ -1,49 +1,69 @@
 """Let a policy work at a Task: its request, the workbench's tools, the grade as reward."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Literal
+
+import jinja2
+from pydantic import Field
 
 from pipeline.agent.attempt import solver_bench
 from pipeline.agent.tools import Call, Workbench
+from pipeline.sandbox.choose import SandboxName
 from pipeline.task.canonical import content_id
-from pipeline.task.grade import Desk, grade
-from pipeline.task.receipt import Verdict
+from pipeline.task.grade import Desk, Grade, grade
 from pipeline.task.record import Instruction, Task
-from pipeline.task.shards import index_tasks, read_task
+from pipeline.task.shards import TaskPlace, read_task
+from pipeline.task.suite import TREE
 from pipeline.task.work_tree import patch_between, read_work_tree
 from trainer.env import Message, Outcome
 from trainer.records import ToolCall, ToolResult
 from trainer.settings import Settings
-from trainer.task_tools import TASK_TOOLS
+from trainer.tools import SOLVING, ToolName, describe_tools
 
-TEMPLATE = Path(__file__).parent.parent / "task_templates" / "solver" / "system.md.j2"
+# Beside the package; see the README there.
+TEMPLATE = Path(__file__).parent.parent / "task_templates" / "solver" / "solver.md.j2"
 # Linux takes no longer text as one argument of a program (`MAX_ARG_STRLEN`).
 MAX_COMMAND_BYTES = 2**17 - 1
 
 
 class TaskConfig(Settings):
-    """How a Task is put to the policy."""
+    """How Tasks are put to the policy."""
 
     # Wordings that are drawn from, by template: `specification`, `bug_report`; None for all that a
     # Task has.
-    styles: tuple[str, ...] | None = None
+    styles: tuple[str, ...] | None = Field(default=None, min_length=1)
+    # What the policy may call.
+    tools: tuple[ToolName, ...] = Field(default=SOLVING, min_length=1)
+    # Of work that was made to look solved: reward 0, or none at all, so that nothing is learnt.
+    tampered: Literal["zero", "drop"] = "zero"
+    # Where code of repositories and of the policy runs.
+    sandbox: SandboxName = "auto"
 
 
 class TaskWorld:
     """Opens Tasks of a run of the factory, each try in a work tree of its own."""
 
     def __init__(
-        self, run_folder: Path, *, open_desk: Callable[[Task], Desk], config: TaskConfig, seed: int
+        self,
+        places: Mapping[str, TaskPlace],
+        *,
+        open_desk: Callable[[Task], Desk],
+        config: TaskConfig,
+        seed: int,
     ) -> None:
-        """Index the run.
+        """Open a world.
 
-        Raises:
-            ShardError: the run folder is not as its writer left it.
+        Args:
+            places: where each Task is, by id.
+            open_desk: gives where a Task is tried and graded; threads share it.
+            config: how Tasks are put.
+            seed: wordings are drawn from it.
         """
-        self._places = index_tasks(run_folder)
-        self._open_desk, self._config, self._seed = open_desk, config, seed
+        self._places, self._open_desk = places, open_desk
+        self._config, self._seed = config, seed
 
     @contextmanager
     def open(self, prompt: str, *, draw: str) -> Iterator["TaskEnvironment"]:
@@ -54,12 +74,14 @@ class TaskWorld:
             SandboxStoppedError, SandboxBrokenError, InstallError, OSError: the machine failed.
         """
         if prompt not in self._places:
-            raise ValueError(f"{prompt} is no Task of the run, which has {len(self._places)}")
+            raise ValueError(f"{prompt!r}: no such task, expected one of {len(self._places)}")
         task = read_task(self._places[prompt])
         instruction = draw_instruction(task, styles=self._config.styles, key=(self._seed, draw))
         desk = self._open_desk(task)
         with solver_bench(task, desk=desk) as workbench:
-            yield TaskEnvironment(task, instruction=instruction, desk=desk, workbench=workbench)
+            yield TaskEnvironment(
+                task, instruction, desk=desk, workbench=workbench, config=self._config
+            )
 
 
 def draw_instruction(
@@ -73,23 +95,28 @@ def draw_instruction(
     found = [it for it in task.instructions if styles is None or it.style in styles]
     if not found:
         has = ", ".join(it.style for it in task.instructions)
-        raise ValueError(f"{task.id} has the wordings {has}; expected one of {styles}")
+        raise ValueError(f"{task.id}: wordings {has or 'none'}, expected one of {styles}")
     return found[int(content_id("instruction", *key), 16) % len(found)]
 
 
 class TaskEnvironment:
     """Owns the workbench of one try at a Task."""
 
-    tools = TASK_TOOLS
-
     def __init__(
-        self, task: Task, *, instruction: Instruction, desk: Desk, workbench: Workbench
+        self,
+        task: Task,
+        instruction: Instruction,
+        *,
+        desk: Desk,
+        workbench: Workbench,
+        config: TaskConfig,
     ) -> None:
         self.messages = (
-            Message(role="system", content=_how_to_work()),
+            Message(role="system", content=_how_to_work(config.tools)),
             Message(role="user", content=instruction.text),
         )
-        self._task, self._desk, self._workbench = task, desk, workbench
+        self.tools = describe_tools(config.tools)
+        self._task, self._desk, self._workbench, self._config = task, desk, workbench, config
         self._before = read_work_tree(workbench.tree)
 
     def call(self, call: ToolCall) -> ToolResult:
@@ -99,38 +126,49 @@ class TaskEnvironment:
             SandboxStoppedError, SandboxBrokenError, OSError: the machine failed.
         """
         arguments = call.arguments or {}
+        if wrong := self._refusal(call.name, arguments):
+            return ToolResult(ok=False, text=wrong)
+        answer = self._workbench.use(Call(thought="", tool=call.name, arguments=arguments))
+        # Bytes of a file that are no UTF-8 come as halves of surrogates, which no tokenizer takes.
+        text = answer.output.encode("utf-8", "backslashreplace").decode()
+        return ToolResult(ok=answer.ok, text=text)
+
+    def _refusal(self, name: str, arguments: Mapping[str, object]) -> str:
+        """Say why a call is none for the workbench; empty for others, even wrong ones."""
+        if name not in self._config.tools:
+            return f"there is no tool {name!r}, there are {', '.join(self._config.tools)}"
         command = arguments.get("command")
         if isinstance(command, str) and len(command.encode()) > MAX_COMMAND_BYTES:
-            text = f"`command` is longer than {MAX_COMMAND_BYTES} bytes; write a file and run it"
-            return ToolResult(ok=False, text=text)
-        answer = self._workbench.use(Call(thought="", tool=call.name, arguments=arguments))
-        return ToolResult(ok=answer.ok, text=answer.output)
+            return f"`command` is longer than {MAX_COMMAND_BYTES} bytes; write a file and run that"
+        return ""
 
-    def finish(self, _said: str) -> Outcome:
+    def finish(self, said: str) -> Outcome:
         """Grade what is in the work tree; what the policy says of it counts for nothing.
 
         Raises:
             SandboxStoppedError, OSError: the machine failed.
         """
+        del said
         patch = patch_between(self._before, self._workbench.finish())
         result = grade(self._task, patch, desk=self._desk)
         return Outcome(
-            reward=_REWARDS[result.verdict],
+            reward=self._reward(result),
             verdict=result.verdict,
             detail=result.detail,
             patch=patch,
         )
 
-
-_REWARDS: dict[Verdict, float | None] = {
-    "solved": 1.0,
-    "unsolved": 0.0,
-    "tampered": 0.0,
-    # The machine failed; nothing was learnt.
-    "invalid": None,
-}
+    def _reward(self, result: Grade) -> float | None:
+        is_dropped = result.verdict == "tampered" and self._config.tampered == "drop"
+        if is_dropped or result.verdict == "invalid":
+            return None
+        return float(result.verdict == "solved")
 
 
 @cache
-def _how_to_work() -> str:
-    return TEMPLATE.read_text().strip()
+def _how_to_work(tools: tuple[ToolName, ...]) -> str:
+    environment = jinja2.Environment(  # noqa: S701  a text for a model, no web page
+        undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    template = environment.from_string(TEMPLATE.read_text("utf-8"))
+    return template.render(tools=tools, tree=TREE).strip()

@@ -4,8 +4,9 @@ import signal
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -34,20 +35,7 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.tables import table
 
-BenchName = Literal[
-    "quickstart",
-    "libraries",
-    "repeat",
-    "sandbox",
-    "hardening",
-    "hacks",
-    "leaks",
-    "monitor",
-    "trace",
-    "factory",
-]
-
-BENCHES: dict[BenchName, Callable[..., Report]] = {
+BENCHES: dict[str, Callable[..., Report]] = {
     "quickstart": quickstart.measure,
     "libraries": libraries.measure,
     "repeat": repeat.measure,
@@ -61,8 +49,17 @@ BENCHES: dict[BenchName, Callable[..., Report]] = {
 }
 
 
+# Those of the trainer, which are loaded when they run.
+OTHERS = {it.name: it for it in entry_points(group="regrow.benches")}
+NAMES = ", ".join(sorted({*BENCHES, *OTHERS}))
+# What each is measured beside, where it can be.
+PEERS = {"factory": "SWE-smith", "trainer": "TRL"}
+# A folder that such a bench was stopped in is gone on with.
+RESUMED = frozenset({"targeted"})
+
+
 def bench(
-    name: Annotated[BenchName, typer.Argument(help="What to measure.")],
+    name: Annotated[str, typer.Argument(help=f"What to measure: {NAMES}.")],
     quick: Annotated[bool, typer.Option("--quick", help="Measure little, for the tests.")] = False,
     keep: Annotated[
         Path | None,
@@ -70,7 +67,9 @@ def bench(
     ] = None,
     peer: Annotated[
         Path | None,
-        typer.Option(help="Folder with SWE-smith and what it needs, for `factory` to measure."),
+        typer.Option(
+            help="Folder with SWE-smith for `factory`, an environment with TRL for `trainer`."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -93,13 +92,13 @@ def bench(
     OUT.print(table("", ("", "claim", "figure", "bar"), rows))
 
 
-def _measure(name: BenchName, *, quick: bool, keep: Path | None, peer: Path | None) -> Report:
+def _measure(name: str, *, quick: bool, keep: Path | None, peer: Path | None) -> Report:
     if not REPOS.is_dir():
         end(f"{REPOS}: no such folder, expected a checkout of Regrow", code=BAD_INPUT)
+    measure = _find(name, peer=peer)
     # What an earlier bench has done would be measured as done in no time.
-    if keep is not None and keep.exists() and any(keep.iterdir()):
+    if keep is not None and keep.exists() and any(keep.iterdir()) and name not in RESUMED:
         end(f"{keep}: is not empty, expected a new folder", code=BAD_INPUT)
-    measure = BENCHES[name] if peer is None else _with_peer(name, peer)
     try:
         if keep is not None:
             return measure(keep.absolute(), quick=quick)
@@ -109,9 +108,17 @@ def _measure(name: BenchName, *, quick: bool, keep: Path | None, peer: Path | No
         end(str(error), code=BROKEN_MACHINE)
 
 
-def _with_peer(name: BenchName, peer: Path) -> Callable[..., Report]:
-    if name != "factory":
-        end(f"--peer: bench {name} measures no peer, expected bench factory", code=BAD_INPUT)
-    if not peer.is_dir():
-        end(f"{peer}: no such folder, expected one with SWE-smith in it", code=BAD_INPUT)
-    return partial(factory.measure, peer=peer.absolute())
+def _find(name: str, *, peer: Path | None) -> Callable[..., Report]:
+    """Return what measures a claim, perhaps beside a peer."""
+    if name not in BENCHES and name not in OTHERS:
+        end(f"there is no bench {name}, expected one of {NAMES}", code=BAD_INPUT)
+    if peer is not None and name not in PEERS:
+        known = ", ".join(sorted(PEERS))
+        end(f"--peer: bench {name} measures no peer, expected one of {known}", code=BAD_INPUT)
+    if peer is not None and not peer.is_dir():
+        end(f"{peer}: no such folder, expected one with {PEERS[name]} in it", code=BAD_INPUT)
+    try:
+        measure = BENCHES[name] if name in BENCHES else OTHERS[name].load()
+    except ImportError as error:
+        end(f"bench {name} needs more packages: {error}", code=BROKEN_MACHINE)
+    return measure if peer is None else partial(measure, peer=peer.absolute())

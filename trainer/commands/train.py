@@ -23,7 +23,9 @@ def train(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Measure whether this trainer tells the truth here, and stop."),
+        typer.Option(
+            "--check", help="Measure whether this trainer tells the truth here, and stop."
+        ),
     ] = False,
 ) -> None:
     """Train a policy on Tasks; hints where it went wrong make it its own teacher."""

@@ -20,7 +20,7 @@ from trainer.bench.targeted.play import Rollouts, Sampler, play
 from trainer.bench.targeted.policy import Policy
 from trainer.bench.targeted.world import draw_prompts, draw_tools, reminder
 from trainer.credit import advantages
-from trainer.distill import kl_rows, negative_rows
+from trainer.distill import kl_rows, negative_rows, trust_weights
 from trainer.loss import policy_loss
 from trainer.records import Episode
 from trainer.seeds import generator
@@ -156,8 +156,9 @@ class _Run:
             with self._timed("teacher"):
                 taught_N3V = self._taught(rollouts, rows_N, turns_N, step)
             said_N3V = said_BR3V[rows_N, turns_N]
+            weights_N3 = self._weights(said_N3V, taught_N3V, replies_of(rollouts)[rows_N, turns_N])
             divergence = kl_rows(said_N3V.flatten(0, 1), taught_N3V.flatten(0, 1), config=distill)
-            pulled = pulled + distill.weight * divergence.sum()
+            pulled = pulled + distill.weight * (weights_N3.flatten() * divergence).sum()
         if distill.negative:
             # What the detector of unknown tools is at: the name, and not the argument.
             names = logprobs_BR3[rows_N, turns_N, :2].flatten()
@@ -179,6 +180,14 @@ class _Run:
         )
         replies_N3 = replies_of(rollouts)[rows_N, turns_N]
         return read_hinted(self.teacher, read(self.teacher, rollouts)[1], hints, replies_N3)
+
+    def _weights(self, said_N3V: Tensor, taught_N3V: Tensor, replies_N3: Tensor) -> Tensor:
+        """Return how much each token counts."""
+        if not self.arm.distill.trust:
+            return torch.ones(replies_N3.shape)
+        said_N3 = said_N3V.gather(-1, replies_N3[..., None])[..., 0]
+        taught_N3 = taught_N3V.gather(-1, replies_N3[..., None])[..., 0]
+        return trust_weights(said_N3.T, taught_N3.T).T
 
     @torch.no_grad()
     def _teach_teacher(self) -> None:

@@ -1,0 +1,142 @@
+"""Tell what each step came to: a line on the terminal, numbers to trackers, Episodes in Parquet."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Self
+
+from rich.console import Console
+
+from trainer.config import TrainConfig
+from trainer.episode_shards import Entry, write_entries
+from trainer.loop import Step
+from trainer.ranks import Ranks
+from trainer.trackers import Tracker, open_trackers
+
+OUT = Console(highlight=False)
+# Sums of `objective` that are told per token of all sampled ones.
+PER_TOKEN = ("ratio", "clipped", "is_weight", "is_capped", "mismatch_k1", "mismatch_kl", "entropy")
+
+
+class Reporter(AbstractContextManager["Reporter"]):
+    """Owns the trackers of a run, and the folder of its Episodes."""
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, *, folder: Path) -> None:
+        self._config, self._ranks, self._folder = config, ranks, folder
+        self._trackers: Sequence[Tracker] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        if ranks.is_first:
+            (folder / "config.json").write_text(config.model_dump_json(indent=1) + "\n")
+
+    def __enter__(self) -> Self:
+        """Begin; trackers are opened with the first step, which may be any."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close all trackers."""
+        for tracker in self._trackers or ():
+            tracker.close()
+
+    def say(self, line: str) -> None:
+        """Print a line once, whatever the number of ranks."""
+        if self._ranks.is_first:
+            OUT.print(line, soft_wrap=True)
+
+    def report(self, step: Step) -> None:
+        """Keep the Episodes of this rank, then tell what all ranks together came to.
+
+        Raises:
+            OSError: the disk is full or broken.
+            RankError: another rank did not come.
+        """
+        name = f"step-{step.number:06}-rank-{self._ranks.rank}.parquet"
+        (self._folder / "episodes").mkdir(exist_ok=True)
+        write_entries(self._folder / "episodes" / name, _entries(step))
+        counted = self._ranks.sum_numbers(count(step), f"step {step.number}, counts of Episodes")
+        numbers = measure(step, counted)
+        if not self._ranks.is_first:
+            return
+        if self._trackers is None:
+            self._trackers = open_trackers(
+                self._config.trackers, folder=self._folder, next_step=step.number
+            )
+        for tracker in self._trackers:
+            tracker.log(step.number, numbers)
+        OUT.print(line_of(step, numbers, num_steps=self._config.steps), soft_wrap=True)
+
+
+def count(step: Step) -> dict[str, float]:
+    """Count what the Episodes of one rank came to; counts of ranks add up."""
+    counted: Counter[str] = Counter()
+    for episode in step.rolled.episodes:
+        counted.update([f"ended/{episode.ending}", f"verdict/{episode.verdict}", "episodes"])
+        if episode.reward is not None:
+            counted.update({"valid": 1, "reward": episode.reward})
+        feedback = step.rolled.feedback[episode.id]
+        counted.update(f"fired/{it.kind}" for it in feedback.findings)
+        counted["fired"] += len(feedback.findings)
+        counted["replies"] += sum(len(it.replies) for it in episode.segments)
+    return dict(counted)
+
+
+def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
+    """Return the numbers of a step by name, as trackers get them."""
+    learnt = step.learnt
+    tokens, target_tokens = learnt.denominators.tokens, learnt.denominators.target_tokens
+    per_token = {name: learnt.sums.get(name, 0.0) / max(tokens, 1) for name in PER_TOKEN}
+    others = {name: it for name, it in learnt.sums.items() if name not in PER_TOKEN}
+    means = {"reward": counted.get("reward", 0.0) / max(counted.get("valid", 0.0), 1)}
+    if counted.get("replies"):
+        means["findings_per_reply"] = counted["fired"] / counted["replies"]
+    if step.canary_error is not None:
+        means["canary_error"] = step.canary_error
+    return {
+        **counted,
+        **others,
+        **per_token,
+        **means,
+        "tokens": tokens,
+        "target_tokens": target_tokens,
+        "grad_norm": learnt.grad_norm,
+        "lr": learnt.lr,
+        "is_skipped": float(learnt.is_skipped),
+        "version": step.version,
+        "rollout_s": step.rollout_s,
+        "learn_s": step.learn_s,
+    }
+
+
+def line_of(step: Step, numbers: Mapping[str, float], *, num_steps: int) -> str:
+    """Return the line of a step for people."""
+    lost = numbers.get("episodes", 0.0) - numbers.get("valid", 0.0)
+    parts = [
+        f"step {step.number + 1}/{num_steps}",
+        f"reward {numbers['reward']:.3f}",
+        f"solved {numbers.get('verdict/solved', 0):.0f} of {numbers.get('episodes', 0):.0f}",
+        f"tokens {numbers['tokens']:.0f}",
+        f"found {numbers.get('fired', 0):.0f}",
+        f"hinted {numbers.get('targets', 0):.0f}",
+        f"kl {numbers.get('kl', 0.0) / max(numbers.get('kl_tokens', 0.0), 1):.3f}",
+        f"mismatch {numbers['mismatch_kl']:.1e}",
+        f"grad {numbers['grad_norm']:.3f}",
+        f"{step.rollout_s:.1f} + {step.learn_s:.1f} s",
+    ]
+    if lost:
+        parts.append(f"lost {lost:.0f}")
+    if step.learnt.is_skipped:
+        parts.append("SKIPPED: no number")
+    return "  ".join(parts)
+
+
+def _entries(step: Step) -> list[Entry]:
+    return [
+        Entry(
+            step=step.number,
+            episode=episode,
+            advantage=step.advantages.get(episode.id),
+            findings=step.rolled.feedback[episode.id].findings,
+            targets=dict(step.rolled.feedback[episode.id].targets),
+        )
+        for episode in step.rolled.episodes
+    ]
