@@ -16,6 +16,7 @@ from pipeline.task.grade import Desk
 from pipeline.task.manifest import ShardError, check_files
 from pipeline.task.record import Task
 from pipeline.task.shards import TaskPlace, index_tasks
+from trainer.interrupt import stopped_first
 from trainer.scratch import own_scratch
 from trainer.task_env import TaskConfig, TaskWorld
 
@@ -28,7 +29,8 @@ def open_world(
 ) -> Iterator[tuple[TaskWorld, tuple[str, ...]]]:
     """Give the Tasks of a run as a world, with their ids, for the time of a block.
 
-    After it no sandbox runs, and nothing is left of what was laid out.
+    After it no sandbox runs, and nothing is left of what was laid out. A signal that ends the block
+    stops the sandbox first, so that no thread waits for a job.
 
     Args:
         run_folder: that `regrow generate` wrote.
@@ -64,7 +66,8 @@ def _places(run_folder: Path) -> dict[str, TaskPlace]:
 def _opened(name: SandboxName) -> Iterator[Sandbox]:
     sandbox = open_sandbox(name, warm=True)
     try:
-        yield sandbox
+        with stopped_first(sandbox.stop):
+            yield sandbox
     finally:
         sandbox.stop()
 

@@ -1,6 +1,9 @@
 """A run folder as a world: what is shared, what is left behind, what is refused in one line."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,23 +21,71 @@ CONFIG = TaskConfig()
 LIST = ToolCall(name="list_files", arguments={}, raw="", error="", start=0, end=0)
 
 
+# Has a thread wait for a command that takes long; says when it has begun.
+WAIT = """
+import signal, sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from trainer.desks import open_world
+from trainer.records import ToolCall
+from trainer.task_env import TaskConfig
+
+class Says(dict):
+    def get(self, key, default=None):
+        print("waits", flush=True)
+        return super().get(key, default)
+
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+run, cache = map(Path, sys.argv[1:])
+call = ToolCall(name="run_command", raw="", error="", start=0, end=0,
+                arguments=Says(command="sleep 500", timeout_s=600))
+with open_world(run, config=TaskConfig(), seed=0, cache=cache) as (world, prompts):
+    with world.open(prompts[0], draw="") as environment, ThreadPoolExecutor() as pool:
+        pool.submit(environment.call, call).result()
+"""
+
+
+@pytest.fixture
+def own_cache(cache: Path, tmp_path: Path) -> Path:
+    """Return a cache with what is there, and a place for trees that no other test uses."""
+    own = tmp_path / "cache"
+    own.mkdir()
+    for path in cache.iterdir():
+        if path.name != "scratch":
+            (own / path.name).symlink_to(path)
+    return own
+
+
 def test_the_tasks_of_a_run_can_be_tried_and_nothing_is_left_of_it(
-    pantry_run: Path, pantry_task: Task, cache: Path
+    pantry_run: Path, pantry_task: Task, own_cache: Path
 ):
-    folders, processes = scratch_of(cache), children()
-    with open_world(pantry_run, config=CONFIG, seed=0, cache=cache) as (world, prompts):
+    before = children()
+    with open_world(pantry_run, config=CONFIG, seed=0, cache=own_cache) as (world, prompts):
         assert prompts == (pantry_task.id,)
         with world.open(prompts[0], draw="") as environment:
             assert "pantry/units.py" in environment.call(LIST).text.split()
             assert environment.finish("").verdict == "unsolved"
-        assert scratch_of(cache) > folders
-        assert children() > processes
-    assert scratch_of(cache) <= folders
-    assert children() <= processes
+        assert [*(own_cache / "scratch").iterdir()]
+        assert children() - before
+    assert [*(own_cache / "scratch").iterdir()] == []
+    assert not children() - before
 
 
-def scratch_of(cache: Path) -> set[Path]:
-    return {*(cache / "scratch").glob("train-*")}
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_a_command_runs_and_nothing_is_left(
+    pantry_run: Path, own_cache: Path, number: signal.Signals
+):
+    command = (sys.executable, "-c", WAIT, str(pantry_run), str(own_cache))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        try:
+            assert waiting.stdout is not None
+            assert waiting.stdout.readline() == b"waits\n"
+            waiting.send_signal(number)
+            said = waiting.communicate(timeout=120)[1]
+        finally:
+            waiting.kill()
+    assert said.splitlines()[-1] == b"KeyboardInterrupt"
+    assert [*(own_cache / "scratch").iterdir()] == []
 
 
 def children() -> set[str]:
@@ -91,9 +142,9 @@ def test_a_run_with_a_snapshot_that_is_gone_is_refused_in_one_line(
 
 
 def test_a_machine_without_a_sandbox_is_told_so_in_one_line(
-    pantry_run: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    pantry_run: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    line = refused(pantry_run, cache, config=TaskConfig(sandbox="docker"))
+    line = refused(pantry_run, own_cache, config=TaskConfig(sandbox="docker"))
     assert "/nowhere/docker.sock" in line
-    assert not [*(cache / "scratch").glob("train-*/*")]
+    assert [*(own_cache / "scratch").iterdir()] == []

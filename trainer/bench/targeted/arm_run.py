@@ -5,7 +5,6 @@ Letters of shapes: B episodes, R turns, N hinted turns, V vocabulary.
 
 import copy
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ class _Run:
         is_live = arm.distill.teacher == "live"
         self.teacher = self.policy if is_live else copy.deepcopy(start)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.lr)
-        self.spent: Counter[str] = Counter()
+        self.spent = {"rollout": 0.0, "rl": 0.0, "teacher": 0.0}
 
     def rollouts(self, step: int) -> Rollouts:
         """Play the episodes of a step, in groups of one prompt."""
@@ -109,6 +108,8 @@ class _Run:
         if len(flagged_N2):
             loss = loss + self._pull(rollouts, flagged_N2, said_BR3V, logprobs_BR3, step)
         with self._timed("rl"):
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.config.lr * (1 - step / self.config.steps)
             self.optimizer.zero_grad()
             (loss / num_tokens).backward()
             self.optimizer.step()

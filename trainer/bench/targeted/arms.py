@@ -67,6 +67,7 @@ class RunConfig(Settings):
     # Prompts of a step, and episodes of each.
     prompts: int = 8
     group: int = 8
-    lr: float = 5e-4
+    # At the first step; it falls to 0 in a line.
+    lr: float = 1.5e-3
     turns_per_goal: float = 1.75
     final_episodes: int = 512

@@ -26,7 +26,7 @@ class Hints:
     # [N], episode and turn of each.
     rows_N: Tensor
     turns_N: Tensor
-    # [N, H]
+    # [N, H], whole messages.
     tokens_NH: Tensor
 
 

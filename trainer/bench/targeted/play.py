@@ -36,7 +36,7 @@ class Rollouts:
     logprobs_BR3: Tensor
     # [B, R, 3], the replies that would have met the goals.
     right_BR3: Tensor
-    # [B, R]
+    # [B, R], turns that the episode had.
     is_played_BR: Tensor
     # [B, R], calls that were answered by an error: of a tool that is not there, or malformed.
     is_error_BR: Tensor
@@ -112,9 +112,7 @@ class _Table:
         first = start - 2 if turn else 0
         return self.tokens_BT[self.rows, first:end], right_call(self.live, self.goals_B)
 
-    def answer(
-        self, turn: int, replies_B3: Tensor, logprobs_B3: Tensor, right_B3: Tensor
-    ) -> None:
+    def answer(self, turn: int, replies_B3: Tensor, logprobs_B3: Tensor, right_B3: Tensor) -> None:
         """Answer the replies of a turn, and write all down."""
         start = PROMPT_LENGTH + TURN_LENGTH * turn + GOAL_LENGTH
         results_B = result_of(replies_B3, self.live)

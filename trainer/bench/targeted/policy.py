@@ -27,7 +27,7 @@ class Memory(Protocol):
     """What tokens see besides themselves."""
 
     def before(self, ids_BL: Tensor) -> Tensor:
-        """Return the token [B, 1] before the next ones, which are given."""
+        """Take in the next tokens, and return for each of them the token before it."""
 
     def positions(self, length: int) -> Tensor:
         """Return the positions, [L] or [B, L], of the next tokens."""
@@ -40,7 +40,11 @@ class Memory(Protocol):
 
 
 class Policy(nn.Module):
-    """A transformer with rotary positions and pre-normalisation; its head is its embedding."""
+    """A transformer with rotary positions, whose head is its embedding.
+
+    A token is embedded together with the one before it, so that one layer is enough to copy what
+    follows a token elsewhere: the skill is there within a hundred steps.
+    """
 
     def __init__(self, config: PolicyConfig) -> None:
         super().__init__()
@@ -58,8 +62,7 @@ class Policy(nn.Module):
         positions = memory.positions(length)
         rotation = _rotation(positions, self.config.width // self.config.num_heads)
         mask = memory.mask(length)
-        before_BL = torch.cat([memory.before(ids_BL), ids_BL[:, :-1]], dim=1)
-        hidden_BLD = self.embedding(ids_BL) + self.embedding_before(before_BL)
+        hidden_BLD = self.embedding(ids_BL) + self.embedding_before(memory.before(ids_BL))
         for number, layer in enumerate(self.layers):
             hidden_BLD = layer(hidden_BLD, number, rotation, memory, mask)
         normed_BLD: Tensor = self.norm(hidden_BLD)
@@ -96,9 +99,7 @@ class Layer(nn.Module):
         heads = heads.unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         turned = _rotate(heads[:2], rotation)
         keys, values = memory.recall(number, turned[1], heads[2])
-        seen_BHLC = functional.scaled_dot_product_attention(
-            turned[0], keys, values, attn_mask=mask
-        )
+        seen_BHLC = functional.scaled_dot_product_attention(turned[0], keys, values, attn_mask=mask)
         hidden_BLD = hidden_BLD + self.attention_out(seen_BHLC.transpose(1, 2).flatten(2))
         gate, up = self.feed_in(self.feed_norm(hidden_BLD)).chunk(2, dim=-1)
         fed_BLD: Tensor = hidden_BLD + self.feed_out(functional.silu(gate) * up)
@@ -127,9 +128,9 @@ class Trunk:
         self.ids_BT = torch.empty(0, 0)
 
     def before(self, ids_BL: Tensor) -> Tensor:
-        """Return padding: nothing comes before."""
+        """Keep the tokens; before the first comes nothing."""
         self.ids_BT = ids_BL
-        return torch.full((len(ids_BL), 1), PAD)
+        return _after(torch.full((len(ids_BL), 1), PAD), ids_BL)
 
     def positions(self, length: int) -> Tensor:
         """Count from 0."""
@@ -156,7 +157,8 @@ class Branch:
         self.starts_B = starts_B
 
     def before(self, ids_BL: Tensor) -> Tensor:
-        return self.trunk.ids_BT[self.rows_B, self.starts_B - 1][:, None]
+        """Find before the first the token at which the trunk was left."""
+        return _after(self.trunk.ids_BT[self.rows_B, self.starts_B - 1][:, None], ids_BL)
 
     def positions(self, length: int) -> Tensor:
         """Go on where the trunk was left."""
@@ -165,7 +167,9 @@ class Branch:
     def mask(self, length: int) -> Tensor:
         """Let each token see the trunk up to where it was left, then the branch before it."""
         trunk_T = torch.arange(self.trunk.layers[0][0].shape[2])
-        sees_trunk_B1LT = (trunk_T < self.starts_B[:, None])[:, None, None].expand(-1, 1, length, -1)
+        sees_trunk_B1LT = (trunk_T < self.starts_B[:, None])[:, None, None].expand(
+            -1, 1, length, -1
+        )
         sees_itself_LL = torch.ones(length, length, dtype=torch.bool).tril()
         sees_itself_B1LL = sees_itself_LL.expand(len(self.rows_B), 1, -1, -1)
         return torch.cat([sees_trunk_B1LT, sees_itself_B1LL], dim=-1)
@@ -189,9 +193,10 @@ class Growing:
         self.last_B1 = torch.full((num_rows, 1), PAD)
 
     def before(self, ids_BL: Tensor) -> Tensor:
-        before_B1 = self.last_B1
+        """Remember the last token for the next time."""
+        before_BL = _after(self.last_B1, ids_BL)
         self.last_B1 = ids_BL[:, -1:]
-        return before_B1
+        return before_BL
 
     def positions(self, length: int) -> Tensor:
         """Go on where the rows end."""
@@ -216,3 +221,8 @@ class Growing:
         """Go on with some of the rows."""
         self.layers = [(keys[rows], values[rows]) for keys, values in self.layers]
         self.last_B1 = self.last_B1[rows]
+
+
+def _after(first_B1: Tensor, ids_BL: Tensor) -> Tensor:
+    """Return the tokens moved on by one, with another first one."""
+    return torch.cat([first_B1, ids_BL[:, :-1]], dim=1)

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.optim import Adam, Optimizer
 
 from trainer.bench.targeted.branches import read, read_hinted, replies_of
 from trainer.bench.targeted.demonstrations import Demonstrator, Noise, hinted_turns
@@ -14,20 +15,21 @@ from trainer.settings import Settings
 
 
 class SftConfig(Settings):
-    """How the policy is made; it is done when errors are in range, not after so many steps."""
+    """How the policy is made; noise ends when a gap is measured, not after so many steps."""
 
     policy: PolicyConfig = PolicyConfig()
-    # First clean demonstrations, until it copies well; then those with noise.
-    noise: Noise = Noise()
+    # Clean demonstrations come first, until the policy copies what is listed.
     clean_error: float = 0.08
-    max_clean_steps: int = 300
-    # Range of the error as it plays, and most after a hint.
+    noise: Noise = Noise()
+    # Range of the error as it plays, and most of it after a hint, for the noise to end.
     least_error: float = 0.35
     most_error: float = 0.5
     most_hinted_error: float = 0.1
-    min_noisy_steps: int = 60
-    max_noisy_steps: int = 400
+    # Of either kind; the noise slows down over the first half of them.
+    max_steps: int = 400
     check_every: int = 20
+    # Episodes that a check plays, and fewest checks of the noise.
+    num_checked: int = 128
     turns_per_goal: float = 1.75
     num_episodes: int = 32
     hints_per_episode: int = 3
@@ -47,35 +49,64 @@ def make(config: SftConfig) -> tuple[Policy, Play]:
     """
     torch.manual_seed(config.seed)
     policy = Policy(config.policy)
-    optimizer = torch.optim.Adam(policy.parameters(), lr=config.lr, betas=(0.9, 0.98))
-    clean = Noise(wrong_name=0, hinted_wrong_name=0)
-    for step in range(config.max_clean_steps):
-        _learn(policy, optimizer, config=config, noise=clean, parts=("clean", step))
-        if (step + 1) % config.check_every == 0 and _played(policy, config).error < config.clean_error:
+    optimizer = Adam(policy.parameters(), lr=config.lr, betas=(0.9, 0.98))
+    played = check(policy, config)
+    for step in range(config.max_steps):
+        if step % config.check_every == 0 and (played := check(policy, config)).error < (
+            config.clean_error
+        ):
             break
-    for step in range(config.max_noisy_steps):
-        _slow_down(optimizer, config, step)
-        _learn(policy, optimizer, config=config, noise=config.noise, parts=("noisy", step))
-        if (step + 1) % config.check_every or step < config.min_noisy_steps:
-            continue
-        played = _played(policy, config)
-        if config.least_error <= played.error <= config.most_error and played.hinted_error < config.most_hinted_error:
+        clean = Noise(wrong_name=0, hinted_wrong_name=0)
+        _learn(policy, optimizer, config=config, noise=clean, step=step)
+    for step in range(config.max_steps):
+        if step % config.check_every == 0 and _has_gap(played := check(policy, config), config):
             return policy, played
-    raise NoGapError("no gap")
-def _played(policy, config):
-    r = measure(policy, num_episodes=128, turns_per_goal=config.turns_per_goal, seed=config.seed, teacher=policy)
-    import time
-    print('%.0f'%time.process_time(), r, flush=True)
-    return r
-def _slow_down(optimizer, config, step):
-    for g in optimizer.param_groups: g["lr"] = config.lr * max(0.1, 1 - step / 200)
-def _learn(policy, optimizer, *, config, noise, parts):
-    draw = generator(config.seed, *parts)
+        for group in optimizer.param_groups:
+            group["lr"] = config.lr * max(0.1, 1 - 2 * step / config.max_steps)
+        _learn(policy, optimizer, config=config, noise=config.noise, step=step)
+    raise NoGapError(
+        f"after {config.max_steps} steps of noise: error {played.error:.2f}, hinted "
+        f"{played.hinted_error:.2f}, expected {config.least_error:g} to {config.most_error:g}, "
+        f"hinted below {config.most_hinted_error:g}"
+    )
+
+
+def check(policy: Policy, config: SftConfig) -> Play:
+    """Measure how a policy plays, and what hints would do."""
+    return measure(
+        policy,
+        teacher=policy,
+        num_episodes=config.num_checked,
+        turns_per_goal=config.turns_per_goal,
+        seed=config.seed,
+    )
+
+
+def _has_gap(played: Play, config: SftConfig) -> bool:
+    is_in_range = config.least_error <= played.error <= config.most_error
+    return is_in_range and played.hinted_error < config.most_hinted_error
+
+
+def _learn(
+    policy: Policy, optimizer: Optimizer, *, config: SftConfig, noise: Noise, step: int
+) -> None:
+    loss = _loss(policy, config=config, noise=noise, step=step)
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
+    optimizer.step()
+
+
+def _loss(policy: Policy, *, config: SftConfig, noise: Noise, step: int) -> Tensor:
+    """Return the cross-entropy of demonstrated replies, without hints plus after hints."""
+    draw = generator(config.seed, "demonstrations", str(noise), step)
     prompts = draw_prompts(config.num_episodes, turns_per_goal=config.turns_per_goal, draw=draw)
     rollouts = play(Demonstrator(noise, draw=draw), prompts)
-    said, trunk = read(policy, rollouts)
-    loss = -said.gather(-1, replies_of(rollouts)[..., None])[..., 0][rollouts.is_played_BR].mean()
-    hints, replies = hinted_turns(rollouts, per_episode=config.hints_per_episode, noise=noise, draw=draw)
-    hinted = read_hinted(policy, trunk, hints, replies)
-    loss = loss - hinted.gather(-1, replies[..., None]).mean()
-    optimizer.zero_grad(); loss.backward(); torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0); optimizer.step()
+    said_BR3V, trunk = read(policy, rollouts)
+    logprobs_BR3 = said_BR3V.gather(-1, replies_of(rollouts)[..., None])[..., 0]
+    hints, replies_N3 = hinted_turns(
+        rollouts, per_episode=config.hints_per_episode, noise=noise, draw=draw
+    )
+    hinted_N3V = read_hinted(policy, trunk, hints, replies_N3)
+    hinted_N3 = hinted_N3V.gather(-1, replies_N3[..., None])[..., 0]
+    return -logprobs_BR3[rollouts.is_played_BR].mean() - hinted_N3.mean()

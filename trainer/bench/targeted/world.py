@@ -48,7 +48,7 @@ class Prompts:
     # [B, G], tokens; only the first `num_goals` of a row are set.
     types_BG: Tensor
     arguments_BG: Tensor
-    # [B]
+    # [B], how many there are.
     num_goals_B: Tensor
     # [B], calls that an episode may make.
     num_turns_B: Tensor

@@ -1,0 +1,154 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.trainer.forked import on_ranks
+from tests.trainer.toy import PROMPTS, run_toy, toy_config
+from trainer.checkpoint import latest
+from trainer.episode_shards import read_entries
+from trainer.loop import StoppedError
+from trainer.model import weights, weights_digest
+from trainer.ranks import Ranks
+from trainer.tasks import prompt_at
+from trainer.trackers import read_metrics
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def numbers(folder: Path) -> list[dict[str, float]]:
+    """Return what was measured, clocks apart."""
+    return [
+        {name: it for name, it in line.items() if not name.endswith("_s")}
+        for line in read_metrics(folder)
+    ]
+
+
+def groups(folder: Path) -> list[tuple[int, str, int]]:
+    """Return step, group and number of each Episode that is kept."""
+    files = sorted((folder / "episodes").iterdir())
+    return [
+        (it.step, it.episode.group, it.episode.number)
+        for path in files
+        for it in read_entries(path)
+    ]
+
+
+def all_tries(steps: int, *, prompts: int = 2, group: int = 3) -> list[tuple[int, str, int]]:
+    return [
+        (position // prompts, f"{position:08}-{prompt_at(position, PROMPTS, seed=0)}", number)
+        for position in range(steps * prompts)
+        for number in range(group)
+    ]
+
+
+def test_a_run_leaves_metrics_episodes_and_a_checkpoint_and_is_the_same_again(
+    tmp_path: Path,
+) -> None:
+    digests = [weights_digest(run_toy(toy_config(), tmp_path / it).learner.model) for it in "ab"]
+    assert digests[0] == digests[1]
+    assert numbers(tmp_path / "a") == numbers(tmp_path / "b")
+    assert groups(tmp_path / "a") == all_tries(4)
+    place = latest(tmp_path / "a" / "checkpoints")
+    assert place is not None
+    assert place.name == "step-000004"
+    first, *_, last = numbers(tmp_path / "a")
+    assert first["grad_norm"] > 0
+    assert first["mismatch_kl"] < 1e-8
+    assert last["episodes"] == last["valid"] == 6
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("teacher", ["ema", "frozen"])
+def test_a_run_that_is_stopped_and_goes_on_is_the_same_to_the_bit(
+    tmp_path: Path, staleness: int, teacher: str
+) -> None:
+    values = {"staleness": staleness, "objective": {"distill": {"teacher": teacher}}}
+    whole = run_toy(toy_config(**values), tmp_path / "whole")
+    run_toy(toy_config(**values, steps=2), tmp_path / "parts")
+    again = run_toy(toy_config(**values), tmp_path / "parts")
+    assert weights_digest(again.learner.model) == weights_digest(whole.learner.model)
+    assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
+    assert groups(tmp_path / "parts") == all_tries(4)
+
+
+def test_episodes_are_of_the_weights_before_the_step_or_one_step_older(tmp_path: Path) -> None:
+    run_toy(toy_config(staleness=1), tmp_path / "behind")
+    run_toy(toy_config(), tmp_path / "even")
+    assert [it["version"] for it in numbers(tmp_path / "behind")] == [0, 0, 1, 2]
+    assert [it["version"] for it in numbers(tmp_path / "even")] == [0, 1, 2, 3]
+
+
+def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
+    values = {"steps": 6, "staleness": 1}
+    whole = run_toy(toy_config(**values), tmp_path / "whole")
+    folder = tmp_path / "killed"
+    for number in range(5):
+        command = [sys.executable, "-m", "tests.trainer.toy", str(folder), json.dumps(values)]
+        with subprocess.Popen(command, cwd=ROOT) as run:
+            wait_for(folder, lines=number + 1)
+            # During a save, between steps, in the rollouts: each time a little later.
+            time.sleep(0.03 * number)
+            run.send_signal(signal.SIGKILL)
+    again = run_toy(toy_config(**values), folder)
+    assert weights_digest(again.learner.model) == weights_digest(whole.learner.model)
+    assert numbers(folder) == numbers(tmp_path / "whole")
+    assert groups(folder) == all_tries(6)
+
+
+def wait_for(folder: Path, *, lines: int) -> None:
+    path = folder / "metrics.jsonl"
+    while not path.exists() or path.read_text().count("\n") < lines:
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None:
+    values = {"steps": 2, "prompts": 3}
+    alone = run_toy(toy_config(**values), tmp_path / "alone")
+
+    def work(ranks: Ranks) -> dict[str, list[float]]:
+        parts = run_toy(toy_config(**values), tmp_path / "ranks", ranks=ranks)
+        return {name: it.flatten().tolist() for name, it in weights(parts.learner.model).items()}
+
+    for found in on_ranks(world, work):
+        for name, expected in weights(alone.learner.model).items():
+            torch.testing.assert_close(
+                torch.tensor(found[name]), expected.flatten(), rtol=1e-4, atol=1e-6
+            )
+    one, other = numbers(tmp_path / "alone"), numbers(tmp_path / "ranks")
+    for alone_line, line in zip(one, other, strict=True):
+        assert line["grad_norm"] == pytest.approx(alone_line["grad_norm"], rel=1e-5)
+        assert line["tokens"] == alone_line["tokens"]
+        assert line["reward"] == pytest.approx(alone_line["reward"])
+    assert sorted(groups(tmp_path / "ranks")) == all_tries(2, prompts=3)
+
+
+def test_a_loss_that_is_no_number_is_skipped_counted_and_ends_the_run_at_last(
+    tmp_path: Path,
+) -> None:
+    from tests.trainer.toy import toy_parts
+    from trainer.loop import train
+
+    config = toy_config(max_bad_steps=2)
+    parts = toy_parts(config)
+    with torch.no_grad():
+        next(parts.learner.model.parameters())[-1, 0] = torch.nan
+    told = []
+    with pytest.raises(Exception) as caught:
+        train(config, parts, folder=tmp_path / "c", report=told.append)
+    assert isinstance(caught.value, StoppedError)
