@@ -36,7 +36,7 @@ class Running:
     def begin(self, world: World) -> None:
         """Open the environment; one that cannot be opened ends the Episode."""
         try:
-            opened = world.open(self._try.prompt, draw=self._id)
+            opened = world.open(self._try.prompt, draw=self._try.group)
             self._environment = self._stack.enter_context(opened)
             self._begin_context(self._environment.messages)
         except SandboxStoppedError:

@@ -1,19 +1,21 @@
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.trainer.forked import on_ranks
-from tests.trainer.toy import PROMPTS, run_toy, toy_config
+from tests.trainer.samples import sample, segment
+from tests.trainer.toy import PROMPTS, run_toy, toy_config, toy_parts
 from trainer.checkpoint import latest
 from trainer.episode_shards import read_entries
-from trainer.loop import StoppedError
 from trainer.model import weights, weights_digest
 from trainer.ranks import Ranks
 from trainer.tasks import prompt_at
@@ -138,17 +140,11 @@ def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None
     assert sorted(groups(tmp_path / "ranks")) == all_tries(2, prompts=3)
 
 
-def test_a_loss_that_is_no_number_is_skipped_counted_and_ends_the_run_at_last(
-    tmp_path: Path,
-) -> None:
-    from tests.trainer.toy import toy_parts
-    from trainer.loop import train
-
-    config = toy_config(max_bad_steps=2)
-    parts = toy_parts(config)
-    with torch.no_grad():
-        next(parts.learner.model.parameters())[-1, 0] = torch.nan
-    told = []
-    with pytest.raises(Exception) as caught:
-        train(config, parts, folder=tmp_path / "c", report=told.append)
-    assert isinstance(caught.value, StoppedError)
+def test_a_step_whose_loss_is_no_number_changes_no_weight_and_is_told() -> None:
+    learner = toy_parts(toy_config()).learner
+    good = sample(segment(0, spans=[(5, 9)], length=12), advantage=1.0)
+    before = weights_digest(learner.model)
+    assert learner.learn([replace(good, advantage=math.nan)], step=0).is_skipped
+    assert weights_digest(learner.model) == before
+    assert not learner.learn([good], step=1).is_skipped
+    assert weights_digest(learner.model) != before

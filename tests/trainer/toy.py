@@ -1,8 +1,6 @@
 """A world without sandboxes: say a letter, be paid for it; calls of its one tool are answered."""
 
 import json
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,12 +41,11 @@ class ToyEnvironment:
 
 
 class ToyWorld:
-    """Opens toys; one that is named after it fails."""
+    """Opens toys."""
 
     @contextmanager
     def open(self, prompt: str, *, draw: str) -> Iterator[ToyEnvironment]:
-        if not draw:
-            raise OSError("no draw")
+        assert draw
         yield ToyEnvironment(prompt)
 
 
@@ -97,4 +94,3 @@ def run_toy(config: TrainConfig, folder: Path, *, ranks: Ranks | None = None) ->
 if __name__ == "__main__":
     torch.set_num_threads(1)
     run_toy(toy_config(**json.loads(sys.argv[2])), Path(sys.argv[1]))
-    os.kill(os.getpid(), signal.SIGTERM)
