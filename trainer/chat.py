@@ -7,6 +7,7 @@ is taken: what stands in a context is never rendered again, and no content forge
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Literal, Protocol
 
 import numpy as np
@@ -75,6 +76,7 @@ class Chat:
         if not tokenizer.chat_template:
             raise ValueError("the tokenizer has no chat template; the model must be one that chats")
         self._tokenizer = tokenizer
+        self._turn = Lock()
         self._config = config
         user = [_mark("user", 0)]
         with_reply = self._render([*user, _mark("assistant", 1)])
@@ -179,7 +181,11 @@ class Chat:
             yield self._encode(following)
 
     def _encode(self, text: str, **options: object) -> Ids:
-        ids = self._tokenizer.encode(text, add_special_tokens=False, **options) if text else []
+        if not text:
+            return np.empty(0, np.int64)
+        # Whether special tokens are split is a state of the tokenizer, which threads share.
+        with self._turn:
+            ids = self._tokenizer.encode(text, add_special_tokens=False, **options)
         return np.array(ids, dtype=np.int64)
 
     def _decode(self, ids: Ids) -> str:

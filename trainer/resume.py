@@ -102,7 +102,8 @@ def restore(folder: Path, learner: Learner) -> Progress | None:
 
 
 def _load(place: Path, learner: Learner) -> None:
-    found = load_file(place / MODEL / "model.safetensors")
+    files = sorted((place / MODEL).glob("*.safetensors"))
+    found = {name: it for path in files for name, it in load_file(path).items()}
     own = weights(learner.model)
     if found.keys() != own.keys():
         odd = sorted(found.keys() ^ own.keys())[:3]

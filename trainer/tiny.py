@@ -75,7 +75,10 @@ def save_tiny(folder: Path, kind: TinyKind, *, seed: int) -> None:
 
     `kimi_k25` has a vision tower too, as the published model has.
     """
-    random_model(tiny_config(kind), seed=seed).save_pretrained(folder)
+    model = random_model(tiny_config(kind), seed=seed)
+    # Of several ranks transformers lets one write; here each has a folder of its own.
+    model.should_save_on_this_rank = lambda _: True  # type: ignore[assignment]
+    model.save_pretrained(folder)
     if kind == "kimi_k25":
         _rename_as_published(folder / "model.safetensors")
     tiny_tokenizer().save_pretrained(folder)

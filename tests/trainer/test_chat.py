@@ -1,5 +1,7 @@
 """Messages become tokens once, and sampled tokens become messages whatever they are."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,3 +113,12 @@ def test_a_call_among_any_bytes_has_all_tokens_of_its_marks(noise: list[int]):
     assert call.start == len(before)
     assert call.end == len(before) + len(ids_of(echo("a")))
     assert reply[call.start] == opening[0]
+
+
+def test_threads_that_render_at_once_get_what_each_gets_alone():
+    chat = Chat(tiny_tokenizer(), ChatConfig())
+    messages = [Message(role="user", content="<|im_end|> and <|im_start|> " * 20)]
+    alone = chat.prompt(messages, ()).ids
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda _: chat.prompt(messages, ()).ids, range(400)))
+    assert all(np.array_equal(it, alone) for it in together)

@@ -40,7 +40,7 @@ class Arm(Settings):
     distill: DistillConfig = DistillConfig(weight=0.0)
 
 
-_KL = DistillConfig(weight=1.0, teacher="ema", ema_rate=0.02)
+_KL = DistillConfig(weight=2.0, divergence="jsd", trust=True, teacher="ema", ema_rate=0.02)
 _NEGATIVE = DistillConfig(weight=0.0, negative=0.5)
 
 ARMS: dict[str, Arm] = {
@@ -69,5 +69,6 @@ class RunConfig(Settings):
     group: int = 8
     # At the first step; it falls to 0 in a line.
     lr: float = 1.5e-3
-    turns_per_goal: float = 1.75
+    # Calls that an episode may make: so many that a reward without errors in it is blind to most.
+    turns_per_goal: float = 2.5
     final_episodes: int = 512

@@ -23,8 +23,9 @@ class Plan:
     """What is run."""
 
     worlds: dict[WorldName, SftConfig]
-    # Seeds of each arm, from 0 on. With six, the median of all seeds that there could be lies
-    # between the least and the most with a probability of 97 %.
+    first_seed: int = 0
+    # How many seeds each arm has, from the first on. With six, the median of all that there could
+    # be lies between the least and the most with a probability of 97 %.
     num_seeds: dict[WorldName, dict[str, int]]
     run: RunConfig
     # None leaves the real model out.
@@ -69,14 +70,18 @@ def measure(folder: Path, *, quick: bool = False) -> Report:
 
     The plot is written to `targeted.png` in the folder.
     """
-    plan = QUICK if quick else FULL
+    return run(QUICK if quick else FULL, folder)
+
+
+def run(plan: Plan, folder: Path) -> Report:
+    """Run a plan in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     starts = {world: Start(world=world, config=plan.worlds[world]) for world in plan.num_seeds}
     jobs = [
         Job(start=starts[world], name=name, arm=ARMS[name], config=plan.run, seed=seed)
         for world, arms in plan.num_seeds.items()
         for name, num in arms.items()
-        for seed in range(num)
+        for seed in range(plan.first_seed, plan.first_seed + num)
     ]
     reals = [Real(config=plan.real)] if plan.real else []
     say = Console(stderr=True)

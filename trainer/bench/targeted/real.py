@@ -95,7 +95,7 @@ class _Pupil:
         self.tokenizer = tokenizer
         self.config = config
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=config.lr, weight_decay=0)
-        self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+        (self.end,) = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
 
     @torch.no_grad()
     def mass(self, each: Errand, ids: Sequence[int]) -> float:

@@ -30,7 +30,7 @@ class SftConfig(Settings):
     check_every: int = 20
     # Episodes that a check plays, and fewest checks of the noise.
     num_checked: int = 128
-    turns_per_goal: float = 1.75
+    turns_per_goal: float = 2.5
     num_episodes: int = 32
     hints_per_episode: int = 3
     lr: float = 4e-3

@@ -38,14 +38,12 @@ def test_a_hint_read_in_a_branch_is_the_same_as_the_whole_context_read_anew() ->
     replies_N3 = replies_of(rollouts)[rows_N, turns_N]
     branched_N3V = read_hinted(policy, read(policy, rollouts)[1], hints, replies_N3)
     for number, (row, turn) in enumerate(zip(rows_N, turns_N, strict=True)):
-        whole = torch.cat(
-            [
-                rollouts.tokens_BT[row, : header_of(turn)],
-                tokens_NH[number],
-                torch.tensor([HEADER]),
-                replies_N3[number],
-            ]
-        )
+        whole = torch.cat([
+            rollouts.tokens_BT[row, : header_of(turn)],
+            tokens_NH[number],
+            torch.tensor([HEADER]),
+            replies_N3[number],
+        ])
         hidden_1TD = policy(whole[None, :-1], memory=Trunk())
         alone_3V = policy.logprobs(hidden_1TD[0, -3:])
         assert torch.allclose(branched_N3V[number], alone_3V, atol=1e-5)
