@@ -28,7 +28,7 @@ from trainer.records import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-VERSION = "1"
+SCHEMA_VERSION = 1
 VERSION_KEY = b"regrow.episodes"
 # A reader holds one group at a time.
 ROWS_PER_GROUP = 8
@@ -60,31 +60,41 @@ def write_entries(path: Path, entries: Iterable[Entry]) -> None:
     """
     table = pa.Table.from_pylist([_row(entry) for entry in entries], schema=_SCHEMA)
     with staged(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS_PER_GROUP)
+        pq.write_table(
+            table,
+            temporary,
+            compression="zstd",
+            row_group_size=ROWS_PER_GROUP,
+            write_page_checksum=True,
+        )
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
     """Yield the Entries of a file; the tokens of each Reply are held to their sha256.
 
     Raises:
-        EpisodeError: it is missing, cut short, of another version, or tokens were changed.
+        EpisodeError: it is missing, damaged, of another version, or tokens were changed.
     """
     try:
-        with pq.ParquetFile(path) as file:
-            _check_version(path, file.schema_arrow)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _check_schema(path, file.schema_arrow)
             groups = (file.read_row_group(number) for number in range(file.num_row_groups))
             yield from (_entry(row, path=path) for group in groups for row in group.to_pylist())
     except FileNotFoundError:
         raise EpisodeError(f"{path}: no such file, expected Episodes") from None
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
-        raise EpisodeError(f"{path}: no Parquet file ({reason}), expected Episodes") from error
+        raise EpisodeError(
+            f"{path}: no whole Parquet file ({reason}), expected Episodes"
+        ) from error
 
 
-def _check_version(path: Path, schema: pa.Schema) -> None:
-    found = (schema.metadata or {}).get(VERSION_KEY, b"none").decode()
-    if found != VERSION:
-        raise EpisodeError(f"{path}: version {found} of Episodes, expected {VERSION}")
+def _check_schema(path: Path, schema: pa.Schema) -> None:
+    found = (schema.metadata or {}).get(VERSION_KEY, b"none").decode(errors="replace")
+    if found != str(SCHEMA_VERSION):
+        raise EpisodeError(f"{path}: version {found} of Episodes, expected {SCHEMA_VERSION}")
+    if not schema.equals(_SCHEMA):
+        raise EpisodeError(f"{path}: columns are not those of version {SCHEMA_VERSION} of Episodes")
 
 
 _TEXT, _INT, _LIST = pa.string(), pa.int64(), pa.list_
@@ -130,6 +140,8 @@ _FINDING = _struct(
 )
 _SCHEMA = pa.schema(
     _struct(
+        # In each row too: what loads several files as one table drops the metadata.
+        schema_version=_INT,
         step=_INT,
         id=_TEXT,
         group=_TEXT,
@@ -147,7 +159,7 @@ _SCHEMA = pa.schema(
         segments=_LIST(_SEGMENT),
         findings=_LIST(_FINDING),
     ),
-    metadata={VERSION_KEY: VERSION.encode()},
+    metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()},
 )
 _JSON = {"arguments", "schema", "facts"}
 
@@ -155,6 +167,7 @@ _JSON = {"arguments", "schema", "facts"}
 def _row(entry: Entry) -> dict[str, Any]:
     episode = entry.episode
     return _plain(episode) | {
+        "schema_version": SCHEMA_VERSION,
         "step": entry.step,
         "advantage": entry.advantage,
         "tools": [_plain(tool) for tool in episode.tools],
@@ -197,6 +210,7 @@ def _value(name: str, value: object) -> object:
 
 
 def _entry(row: dict[str, Any], *, path: Path) -> Entry:
+    del row["schema_version"]
     segments = row.pop("segments")
     targets = {
         number: tuple(_target(it) for it in segment.pop("targets"))
@@ -209,7 +223,9 @@ def _entry(row: dict[str, Any], *, path: Path) -> Entry:
         **row
         | {
             "tools": tuple(Tool(**_parsed(it)) for it in row["tools"]),
-            "segments": tuple(_segment(it, name=name) for it in segments),
+            "segments": tuple(
+                _segment(it, name=f"{name}, segment {number}") for number, it in enumerate(segments)
+            ),
         }
     )
     return Entry(

@@ -16,6 +16,7 @@ from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
 from trainer.reporter import Reporter
 from trainer.serve import HttpEngine
+from trainer.trackers import require_trackers
 
 # Numbers held for a weight: itself, its gradient, two moments; one more for a teacher.
 TRAINED, TAUGHT = 4, 5
@@ -25,9 +26,10 @@ def run(config: TrainConfig, folder: Path) -> None:
     """Train from the last checkpoint in a folder, or from the start, and report each step.
 
     Raises:
-        ValueError: shards, model, tokenizer or checkpoint cannot be used.
+        ValueError: shards, model, tokenizer, trackers or checkpoint cannot be used.
         RuntimeError, OSError: the machine, the engine or another rank failed.
     """
+    require_trackers(config.trackers)
     ranks = join_ranks(config.ranks)
     try:
         with ExitStack() as stack:

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -56,32 +57,36 @@ class JsonlTracker:
         self._file.close()
 
 
+def require_trackers(config: TrackersConfig) -> None:
+    """Hold a machine to having what is wanted, before a run spends anything.
+
+    Raises:
+        ValueError: a tracker is not installed.
+    """
+    for name in config.names:
+        if find_spec(name) is None:
+            raise ValueError(f"trackers.names {name}: not installed, expected `pip install {name}`")
+
+
 def open_trackers(config: TrackersConfig, *, folder: Path, next_step: int) -> Sequence[Tracker]:
     """Open the file and all trackers of a run in a folder, that goes on at a step.
 
     Raises:
         ValueError: a tracker is not installed.
     """
-    others = [_open(name, config, folder) for name in config.names]
+    require_trackers(config)
+    others = [_OPENERS[name](config, folder, next_step) for name in config.names]
     return [JsonlTracker(folder / METRICS, next_step=next_step), *others]
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Return the numbers of each step of a run, in order."""
-    return [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    """Return the numbers of each step of a run, in order; a line that was cut short is none."""
+    lines = (folder / METRICS).read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if _step_of(line) < math.inf]
 
 
-def _open(name: TrackerName, config: TrackersConfig, folder: Path) -> Tracker:
-    try:
-        # Optional packages, slow to import: each is imported when it is asked for.
-        return _OPENERS[name](config, folder)
-    except ImportError as error:
-        raise ValueError(
-            f"trackers.names {name}: it is not installed ({error}); expected `pip install {name}`"
-        ) from error
-
-
-def _open_trackio(config: TrackersConfig, folder: Path) -> Tracker:
+# Optional packages, slow to import: each is imported when it is asked for.
+def _open_trackio(config: TrackersConfig, folder: Path, _next_step: int) -> Tracker:
     # Read when the package is imported.
     os.environ.setdefault("TRACKIO_DIR", str(folder.absolute() / "trackio"))
     trackio: Any = import_module("trackio")
@@ -93,26 +98,27 @@ def _open_trackio(config: TrackersConfig, folder: Path) -> Tracker:
 _TRACKIO = {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
 
 
-def _open_wandb(config: TrackersConfig, folder: Path) -> Tracker:
+def _open_wandb(config: TrackersConfig, folder: Path, _next_step: int) -> Tracker:
     run: Any = import_module("wandb").init(
         project=config.project, name=folder.name, id=folder.name, dir=folder, resume="allow"
     )
     return _Called(run.log, run.finish)
 
 
-def _open_tensorboard(_config: TrackersConfig, folder: Path) -> Tracker:
+def _open_tensorboard(_config: TrackersConfig, folder: Path, next_step: int) -> Tracker:
     writer: Any = import_module("torch.utils.tensorboard").SummaryWriter(
-        str(folder / "tensorboard")
+        str(folder / "tensorboard"), purge_step=next_step
     )
 
     def log(numbers: Mapping[str, float], *, step: int) -> None:
         for name, value in numbers.items():
             writer.add_scalar(name, value, step)
+        writer.flush()
 
     return _Called(log, writer.close)
 
 
-_OPENERS: dict[TrackerName, Callable[[TrackersConfig, Path], Tracker]] = {
+_OPENERS: dict[TrackerName, Callable[[TrackersConfig, Path, int], Tracker]] = {
     "trackio": _open_trackio,
     "tensorboard": _open_tensorboard,
     "wandb": _open_wandb,

@@ -1,11 +1,15 @@
+import subprocess
+import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -94,6 +98,7 @@ def segments(draw: st.DrawFn) -> Segment:
     reward=st.none() | st.floats(-1, 1),
     tools=st.lists(st.builds(Tool, name=TEXT, description=TEXT, schema=OBJECT), max_size=2),
 )
+@settings(deadline=None)
 def test_what_is_read_is_what_was_written(
     tmp_path_factory: pytest.TempPathFactory,
     found: list[Segment],
@@ -123,14 +128,16 @@ def test_hints_are_kept_with_their_tokens(tmp_path: Path) -> None:
     assert found.targets[0][0].hint_ids.tolist() == [1, 2, 3, 4]
 
 
+CHANGED = r"e\.parquet: episode 0-a\.0, segment 0, reply 1: its tokens have sha256 \w+, expected"
+
+
 def test_a_token_that_was_changed_is_found_and_its_reply_named(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
     write_entries(path, [taught()])
-    table = pq.read_table(path)
-    rows = table.to_pylist()
+    rows = pq.read_table(path).to_pylist()
     rows[0]["segments"][0]["ids"][15] += 1
-    pq.write_table(table.from_pylist(rows, schema=table.schema), path)
-    with pytest.raises(EpisodeError, match=r"e\.parquet: episode 0-a\.0, reply 1: its tokens have"):
+    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
+    with pytest.raises(EpisodeError, match=CHANGED):
         list(read_entries(path))
 
 
@@ -138,9 +145,56 @@ def test_a_file_that_is_no_shard_of_episodes_is_named(tmp_path: Path) -> None:
     with pytest.raises(EpisodeError, match="gone: no such file"):
         list(read_entries(tmp_path / "gone"))
     (tmp_path / "text").write_text("no")
-    with pytest.raises(EpisodeError, match="text: no Parquet file"):
+    with pytest.raises(EpisodeError, match="text: no whole Parquet file"):
         list(read_entries(tmp_path / "text"))
     write_entries(tmp_path / "old", [taught()])
     pq.write_table(pq.read_table(tmp_path / "old").replace_schema_metadata(), tmp_path / "old")
     with pytest.raises(EpisodeError, match="old: version none of Episodes, expected 1"):
         list(read_entries(tmp_path / "old"))
+
+
+def test_a_file_without_one_of_the_columns_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    write_entries(path, [taught()])
+    pq.write_table(pq.read_table(path).drop_columns("detail"), path)
+    with pytest.raises(EpisodeError, match=r"e\.parquet: columns are not those of version 1"):
+        list(read_entries(path))
+
+
+def test_a_flipped_bit_is_found_in_whatever_column_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    write_entries(path, [taught()])
+    whole, group = path.read_bytes(), pq.read_metadata(path).row_group(0)
+    for column in (group.column(number) for number in range(group.num_columns)):
+        first = column.dictionary_page_offset or column.data_page_offset
+        spoilt = bytearray(whole)
+        spoilt[first + column.total_compressed_size - 1] ^= 1
+        path.write_bytes(spoilt)
+        with pytest.raises(EpisodeError, match=r"e\.parquet: no whole Parquet file") as caught:
+            list(read_entries(path))
+        assert "\n" not in str(caught.value), column.path_in_schema
+
+
+def test_duckdb_reads_hints_and_tokens(tmp_path: Path) -> None:
+    write_entries(tmp_path / "e.parquet", [taught()])
+    found = duckdb.sql(
+        "SELECT schema_version, step, reward, advantage, segments[1].targets[1].hint,"
+        ' segments[1].replies[2]."end", len(segments[1].ids), list_sum(segments[1].sampled::INT[])'
+        f" FROM '{tmp_path}/*.parquet'"
+    ).fetchall()
+    assert found == [(1, 3, 1.0, 0.5, "Tools: f.", 20, 20, 10)]
+
+
+def test_hugging_face_datasets_loads_every_column(tmp_path: Path) -> None:
+    write_entries(tmp_path / "e.parquet", [taught()])
+    code = (
+        "import datasets, sys\n"
+        "rows = datasets.load_dataset('parquet', data_files=sys.argv[1] + '/*.parquet',"
+        " split='train', cache_dir=sys.argv[1] + '/cache')\n"
+        "print(rows.num_rows, *rows.column_names)\n"
+        "print(rows[0]['segments'][0]['targets'][0]['hint'])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    columns = pq.read_schema(tmp_path / "e.parquet").names
+    assert shown.splitlines() == [" ".join(["1", *columns]), "Tools: f."]

@@ -120,7 +120,8 @@ def wait_for(folder: Path, *, lines: int) -> None:
 
 @pytest.mark.parametrize("world", [2, 4])
 def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None:
-    values = {"steps": 2, "prompts": 3}
+    # So large an eps makes a step nearly linear: else the sign of rounding errors would decide.
+    values = {"steps": 2, "prompts": 3, "optimizer": {"lr": 0.5, "eps": 1.0}}
     alone = run_toy(toy_config(**values), tmp_path / "alone")
 
     def work(ranks: Ranks) -> dict[str, list[float]]:
@@ -130,7 +131,7 @@ def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None
     for found in on_ranks(world, work):
         for name, expected in weights(alone.learner.model).items():
             torch.testing.assert_close(
-                torch.tensor(found[name]), expected.flatten(), rtol=1e-4, atol=1e-6
+                torch.tensor(found[name]), expected.flatten(), rtol=1e-6, atol=1e-6
             )
     one, other = numbers(tmp_path / "alone"), numbers(tmp_path / "ranks")
     for alone_line, line in zip(one, other, strict=True):

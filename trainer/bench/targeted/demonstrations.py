@@ -25,7 +25,7 @@ class Noise(Settings):
     """What is wrong in demonstrations, as shares of the calls."""
 
     # Calls that name no listed tool, but one that is drawn; with a hint in front these are few.
-    wrong_name: float = 0.25
+    wrong_name: float = 0.4
     hinted_wrong_name: float = 0.02
     # Of the wrong names, the share that is the one habitual name of the type.
     habit: float = 0.5

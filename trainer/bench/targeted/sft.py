@@ -19,21 +19,23 @@ class SftConfig(Settings):
 
     policy: PolicyConfig = PolicyConfig()
     # Clean demonstrations come first, until the policy copies what is listed.
-    clean_error: float = 0.08
+    clean_error: float = 0.04
     noise: Noise = Noise()
     # Range of the error as it plays, and most of it after a hint, for the noise to end.
     least_error: float = 0.35
     most_error: float = 0.5
     most_hinted_error: float = 0.1
-    # Of either kind; the noise slows down over the first half of them.
+    # Most steps of either kind.
     max_steps: int = 400
     check_every: int = 20
-    # Episodes that a check plays, and fewest checks of the noise.
+    # Episodes that a check plays.
     num_checked: int = 128
     turns_per_goal: float = 2.5
     num_episodes: int = 32
     hints_per_episode: int = 3
     lr: float = 4e-3
+    # So low that what was learnt from the clean ones stays.
+    noisy_lr: float = 1e-3
     seed: int = 0
 
 
@@ -50,20 +52,17 @@ def make(config: SftConfig) -> tuple[Policy, Play]:
     torch.manual_seed(config.seed)
     policy = Policy(config.policy)
     optimizer = Adam(policy.parameters(), lr=config.lr, betas=(0.9, 0.98))
-    played = check(policy, config)
+    clean = Noise(wrong_name=0, hinted_wrong_name=0)
     for step in range(config.max_steps):
-        if step % config.check_every == 0 and (played := check(policy, config)).error < (
-            config.clean_error
-        ):
-            break
-        clean = Noise(wrong_name=0, hinted_wrong_name=0)
         _learn(policy, optimizer, config=config, noise=clean, step=step)
+        if _is_due(step, config) and check(policy, config).error < config.clean_error:
+            break
+    optimizer = Adam(policy.parameters(), lr=config.noisy_lr, betas=(0.9, 0.98))
     for step in range(config.max_steps):
-        if step % config.check_every == 0 and _has_gap(played := check(policy, config), config):
-            return policy, played
-        for group in optimizer.param_groups:
-            group["lr"] = config.lr * max(0.1, 1 - 2 * step / config.max_steps)
         _learn(policy, optimizer, config=config, noise=config.noise, step=step)
+        if _is_due(step, config) and _has_gap(played := check(policy, config), config):
+            return policy, played
+    played = check(policy, config)
     raise NoGapError(
         f"after {config.max_steps} steps of noise: error {played.error:.2f}, hinted "
         f"{played.hinted_error:.2f}, expected {config.least_error:g} to {config.most_error:g}, "
@@ -80,6 +79,10 @@ def check(policy: Policy, config: SftConfig) -> Play:
         turns_per_goal=config.turns_per_goal,
         seed=config.seed,
     )
+
+
+def _is_due(step: int, config: SftConfig) -> bool:
+    return (step + 1) % config.check_every == 0
 
 
 def _has_gap(played: Play, config: SftConfig) -> bool:
