@@ -18,7 +18,14 @@ from trainer.env import Message
 from trainer.forward import hidden_states, lm_head
 from trainer.generate import LocalEngine
 from trainer.head import log_softmax_rows, token_logprobs
-from trainer.model import ModelConfig, load_model, load_tokenizer, save_model, weights_digest
+from trainer.model import (
+    ModelConfig,
+    load_model,
+    load_tokenizer,
+    save_model,
+    weights,
+    weights_digest,
+)
 from trainer.objective import ObjectiveConfig, Scored, count, objective
 from trainer.pack import Row, pack_rows
 from trainer.records import Reply, Sample, Segment, Target
@@ -59,13 +66,18 @@ def check_run(config: TrainConfig) -> list[Checked]:
         EngineError: the engine failed.
     """
     model = load_model(config.model, seed=config.seed)
-    chat = Chat(load_tokenizer(config.model), config.chat)
-    engine = _engine(config, model)
-    requests = _requests(chat, seed=config.seed, temperature=config.rollout.temperature)
+    engine = open_engine(config, model)
     try:
-        first, again = engine.generate(requests), engine.generate(requests)
+        return measure_all(config, model, engine)
     finally:
         engine.close()
+
+
+def measure_all(config: TrainConfig, model: PreTrainedModel, engine: Engine) -> list[Checked]:
+    """Measure every property of a model that an engine samples from."""
+    chat = Chat(load_tokenizer(config.model), config.chat)
+    requests = _requests(chat, seed=config.seed, temperature=config.rollout.temperature)
+    first, again = engine.generate(requests), engine.generate(requests)
     segments = [_segment(*pair) for pair in zip(requests, first, strict=True)]
     probe = _Probe(model, segments, config.objective, dtype=config.model.dtype)
     return [
@@ -201,12 +213,17 @@ class _Probe:
         return gradient
 
 
-def _engine(config: TrainConfig, model: PreTrainedModel) -> Engine:
+def open_engine(config: TrainConfig, model: PreTrainedModel) -> Engine:
+    """Return the engine of a configuration, with the weights of a model.
+
+    Raises:
+        EngineError: the server does not take them.
+    """
     if config.engine.http is None or config.engine.kind == "local":
         own = load_model(config.model, seed=config.seed, copies=1)
         return LocalEngine(own, config.engine.local)
     engine = HttpEngine(config.engine.http)
-    engine.sync(dict(model.state_dict()), version=0)
+    engine.sync(weights(model), version=0)
     return engine
 
 

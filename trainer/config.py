@@ -144,7 +144,9 @@ def _value(text: str) -> object:
 
 
 def _complaint(error: ValidationError) -> str:
-    first = error.errors()[0]
+    errors = error.errors()
+    # What is missing may be what was misspelt.
+    first = next((it for it in errors if it["type"] == "extra_forbidden"), errors[0])
     place = [str(part) for part in first["loc"]]
     name = ".".join(place)
     if first["type"] == "extra_forbidden":

@@ -8,13 +8,25 @@ from typing import Self
 
 from rich.console import Console
 
-from trainer.config import TrainConfig
+from trainer.checkpoint import LATEST
+from trainer.config import ConfigError, TrainConfig
 from trainer.episode_shards import Entry, write_entries
 from trainer.loop import Step
 from trainer.ranks import Ranks
 from trainer.trackers import Tracker, open_trackers
 
 OUT = Console(highlight=False)
+CONFIG = "config.json"
+# Keys and parts that may change when a run goes on: no number of a step depends on them.
+FREE = (
+    "checkpoint",
+    "engine.http",
+    "max_bad_steps",
+    "max_mismatch_kl",
+    "ranks",
+    "steps",
+    "trackers",
+)
 # Sums of `objective` that are told per token of all sampled ones.
 PER_TOKEN = ("ratio", "clipped", "is_weight", "is_capped", "mismatch_k1", "mismatch_kl", "entropy")
 
@@ -27,7 +39,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._trackers: Sequence[Tracker] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         if ranks.is_first:
-            (folder / "config.json").write_text(config.model_dump_json(indent=1) + "\n")
+            (folder / CONFIG).write_text(config.model_dump_json(indent=1) + "\n")
 
     def __enter__(self) -> Self:
         """Begin; trackers are opened with the first step, which may be any."""
@@ -64,6 +76,28 @@ class Reporter(AbstractContextManager["Reporter"]):
         for tracker in self._trackers:
             tracker.log(step.number, numbers)
         OUT.print(line_of(step, numbers, num_steps=self._config.steps), soft_wrap=True)
+
+
+def require_same(config: TrainConfig, folder: Path) -> None:
+    """Refuse to go on with what another configuration began; without a checkpoint nothing has.
+
+    Raises:
+        ConfigError: the first key that differs, what it was and what it is.
+    """
+    path = folder / CONFIG
+    if not (folder / "checkpoints" / LATEST).exists() or not path.exists():
+        return
+    try:
+        before = TrainConfig.model_validate_json(path.read_text())
+    except ValueError as error:
+        raise ConfigError(f"{path}: is of another version, expected a run of this one") from error
+    old, new = _flat(before.model_dump()), _flat(config.model_dump())
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name) and not _is_free(name):
+            raise ConfigError(
+                f"{folder}: was begun with {name} {old.get(name)}, not {new.get(name)};"
+                " expected the same to go on, or another folder"
+            )
 
 
 def count(step: Step) -> dict[str, float]:
@@ -140,3 +174,15 @@ def _entries(step: Step) -> list[Entry]:
         )
         for episode in step.rolled.episodes
     ]
+
+
+def _flat(part: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return all values by their whole names."""
+    flat: dict[str, object] = {}
+    for name, it in part.items():
+        flat |= _flat(it, f"{prefix}{name}.") if isinstance(it, dict) else {prefix + name: it}
+    return flat
+
+
+def _is_free(name: str) -> bool:
+    return any(name == it or name.startswith(f"{it}.") for it in FREE)

@@ -14,7 +14,7 @@ from trainer.loop import Parts, train
 from trainer.model import load_model, load_tokenizer
 from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
-from trainer.reporter import Reporter
+from trainer.reporter import Reporter, require_same
 from trainer.serve import HttpEngine
 from trainer.trackers import require_trackers
 
@@ -30,6 +30,8 @@ def run(config: TrainConfig, folder: Path) -> None:
         RuntimeError, OSError: the machine, the engine or another rank failed.
     """
     require_trackers(config.trackers)
+    # Before the ranks meet, so that none has written to the folder yet.
+    require_same(config, folder)
     ranks = join_ranks(config.ranks)
     try:
         with ExitStack() as stack:

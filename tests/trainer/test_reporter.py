@@ -1,15 +1,18 @@
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.trainer.samples import episode, segment
+from tests.trainer.toy import run_toy, toy_config
+from trainer.config import ConfigError
 from trainer.feedback.targets import Feedback
 from trainer.learner import Learnt
 from trainer.loop import Step
 from trainer.objective import Denominators
 from trainer.records import Episode, Finding
-from trainer.reporter import count, line_of, measure
+from trainer.reporter import count, line_of, measure, require_same
 from trainer.roll import Rolled
 
 SUMS = {"ratio": 80.0, "mismatch_kl": 0.8, "entropy": 160.0, "kl": 6.0, "kl_tokens": 12.0}
@@ -102,3 +105,43 @@ def test_the_line_of_a_step_says_whether_it_was_skipped(is_skipped: bool) -> Non
     assert line.startswith("step 5/9  reward 0.500  solved 1 of 4  tokens 80  found 1  hinted 0")
     assert ("SKIPPED" in line) == is_skipped
     assert "\n" not in line
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "begun"
+    run_toy(toy_config(steps=1), folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("seed 0, not 1", {"seed": 1}),
+        ("group 3, not 4", {"group": 4}),
+        ("prompts 2, not 1", {"prompts": 1}),
+        ("model.tiny dense, not qwen3_moe", {"model": {"tiny": "qwen3_moe", "device": "cpu"}}),
+        ("optimizer.lr 0.01, not 0.5", {"optimizer": {"lr": 0.5}}),
+        ("repair.", {"repair": {"tries": 2}}),
+    ],
+)
+def test_a_run_goes_on_with_no_other_configuration(
+    begun: Path, name: str, values: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=f"{begun}: was begun with {name}"):
+        require_same(toy_config(**{"steps": 1} | values), begun)
+
+
+def test_what_changes_no_step_may_change_when_a_run_goes_on(begun: Path) -> None:
+    changed = {
+        "steps": 9,
+        "checkpoint": {"every": 3},
+        "trackers": {"names": []},
+        "engine": {"http": {"url": "http://localhost:1", "model": "m", "weights_folder": "w"}},
+    }
+    require_same(toy_config(**changed), begun)
+
+
+def test_a_folder_without_a_checkpoint_takes_any_configuration(begun: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text((begun / "config.json").read_text())
+    require_same(toy_config(seed=1), tmp_path)

@@ -1,5 +1,7 @@
 """Make the policy that all arms start from: it has bad habits, which hints cure."""
 
+import copy
+
 import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer
@@ -33,9 +35,13 @@ class SftConfig(Settings):
     turns_per_goal: float = 2.5
     num_episodes: int = 32
     hints_per_episode: int = 3
+    # Of the replies after hints, beside 1 for those without.
+    hint_weight: float = 2.0
     lr: float = 4e-3
     # So low that what was learnt from the clean ones stays.
-    noisy_lr: float = 1e-3
+    noisy_lr: float = 2e-3
+    # Noise makes weights wander: a moving average of them is what is measured and used.
+    average_rate: float = 0.03
     seed: int = 0
 
 
@@ -58,11 +64,13 @@ def make(config: SftConfig) -> tuple[Policy, Play]:
         if _is_due(step, config) and check(policy, config).error < config.clean_error:
             break
     optimizer = Adam(policy.parameters(), lr=config.noisy_lr, betas=(0.9, 0.98))
+    average = copy.deepcopy(policy)
     for step in range(config.max_steps):
         _learn(policy, optimizer, config=config, noise=config.noise, step=step)
-        if _is_due(step, config) and _has_gap(played := check(policy, config), config):
-            return policy, played
-    played = check(policy, config)
+        _follow(average, policy, rate=config.average_rate)
+        if _is_due(step, config) and _has_gap(played := check(average, config), config):
+            return average, played
+    played = check(average, config)
     raise NoGapError(
         f"after {config.max_steps} steps of noise: error {played.error:.2f}, hinted "
         f"{played.hinted_error:.2f}, expected {config.least_error:g} to {config.most_error:g}, "
@@ -79,6 +87,12 @@ def check(policy: Policy, config: SftConfig) -> Play:
         turns_per_goal=config.turns_per_goal,
         seed=config.seed,
     )
+
+
+@torch.no_grad()
+def _follow(average: Policy, policy: Policy, *, rate: float) -> None:
+    for old, new in zip(average.parameters(), policy.parameters(), strict=True):
+        old.lerp_(new, rate)
 
 
 def _is_due(step: int, config: SftConfig) -> bool:
@@ -112,4 +126,5 @@ def _loss(policy: Policy, *, config: SftConfig, noise: Noise, step: int) -> Tens
     )
     hinted_N3V = read_hinted(policy, trunk, hints, replies_N3)
     hinted_N3 = hinted_N3V.gather(-1, replies_N3[..., None])[..., 0]
-    return -logprobs_BR3[rollouts.is_played_BR].mean() - hinted_N3.mean()
+    plain = logprobs_BR3[rollouts.is_played_BR].mean()
+    return -plain - config.hint_weight * hinted_N3.mean()

@@ -1,0 +1,36 @@
+import pytest
+
+from trainer import check
+from trainer.check import Checked, check_run, checks_table
+from trainer.config import TrainConfig
+from trainer.model import load_model, weights
+
+
+def config(kind: str) -> TrainConfig:
+    return TrainConfig.model_validate({
+        "tasks": "nowhere",
+        "model": {"tiny": kind, "device": "cpu"},
+    })
+
+
+@pytest.mark.parametrize("kind", ["dense", "qwen3_moe"])
+def test_all_that_a_run_rests_on_holds_on_a_tiny_model(kind: str) -> None:
+    found = check_run(config(kind))
+    assert [it for it in found if not it.holds] == []
+    assert len({it.claim for it in found}) == len(found) == 9
+
+
+def test_an_engine_with_other_weights_is_found_out() -> None:
+    given = config("dense")
+    model = load_model(given.model, seed=0)
+    engine = check.open_engine(given, model)
+    other = {name: it + 0.05 for name, it in weights(model).items()}
+    engine.sync(other, version=1)
+    drift = next(it for it in check.measure_all(given, model, engine) if "engine and" in it.claim)
+    assert not drift.holds
+
+
+def test_what_is_no_number_does_not_hold_and_the_table_says_so() -> None:
+    bad = Checked(claim="rows packed = rows apart", deviation=float("nan"), tolerance=1.0)
+    assert not bad.holds
+    assert checks_table([bad]).row_count == 1
