@@ -30,6 +30,8 @@ class Written:
     # As in `ToolCall`.
     name: str
     arguments: dict[str, object] | None
+    # What its result is told by; empty where the format has none.
+    id: str
     raw: str
     error: str
     # Characters of the text, marks included: the first, one past the last.
@@ -37,10 +39,10 @@ class Written:
     last: int
 
 
-def read_calls(text: str, *, form: CallFormat) -> Iterator[Written]:
-    """Yield every call in a text, in order; one that cannot be carried out says why."""
+def read_calls(text: str, *, form: CallFormat, start: int = 0) -> Iterator[Written]:
+    """Yield every call in a text from a character on; one that cannot be carried out says why."""
     pattern, read = (_HERMES, _read_hermes) if form == "hermes" else (_KIMI, _read_kimi)
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(text, start):
         name, arguments, error = read(match["body"])
         if not match["end"]:
             # What was cut off may look whole.
@@ -48,6 +50,7 @@ def read_calls(text: str, *, form: CallFormat) -> Iterator[Written]:
         yield Written(
             name=name,
             arguments=arguments,
+            id=_kimi_id(match["body"]) if form == "kimi" else "",
             raw=match["body"],
             error=error,
             first=match.start(),
@@ -78,6 +81,11 @@ def _read_kimi(body: str) -> _Read:
         return "", None, "expected functions.NAME:NUMBER, then the arguments"
     given, error = _arguments(arguments)
     return found["name"], given, error
+
+
+def _kimi_id(body: str) -> str:
+    marked = body.partition(_KIMI_ARGUMENTS)[0].strip()
+    return marked if _KIMI_ID.fullmatch(marked) else ""
 
 
 def _arguments(given: object) -> tuple[dict[str, object] | None, str]:

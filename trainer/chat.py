@@ -4,11 +4,10 @@ A template is rendered with marks in place of contents, and only what it puts ar
 is taken: what stands in a context is never rendered again, and no content forges a special token.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from trainer.calls import CallFormat, Written, read_calls
 from trainer.env import Message
 from trainer.records import Ids, Tool, ToolCall, ToolResult
 from trainer.settings import Settings
+from trainer.template import MARK, Template
 
-# Letters and digits alone: no template changes them.
-_MARK = re.compile(r"Zq(\d+)qZ")
-_UNTOLD = "(nothing)"
+# Stand for what cannot be left empty: a result without a word, a call without a name.
+_UNTOLD, _UNNAMED = "(nothing)", "unknown"
+_PIECES = ("a\n", " b", "\nc")
 
 
 class ChatConfig(Settings):
@@ -41,6 +41,10 @@ class Tokenizer(Protocol):
     @property
     def eos_token_id(self) -> int | None:
         """What ends a text."""
+
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, Any]:
+        """Tokens that stand for no text, by id; `special` where no text of a user's is one."""
 
     @property
     def apply_chat_template(self) -> Callable[..., object]:
@@ -78,40 +82,40 @@ class Chat:
         self._tokenizer = tokenizer
         self._turn = Lock()
         self._config = config
-        user = [_mark("user", 0)]
-        with_reply = self._render([*user, _mark("assistant", 1)])
-        asked = self._render(user, add_generation_prompt=True)
-        self._header = _rest(asked, self._render(user))
-        # What follows a reply: the end token, perhaps a line break.
-        self._closing = with_reply.rpartition("Zq1qZ")[2]
-        closing = self._encode(self._closing)
-        ends = {tokenizer.eos_token_id, closing[0] if len(closing) else None}
-        self.stop_ids = tuple(sorted(it for it in ends if it is not None))
-        self._after: dict[int, str] = {}
+        self._template = Template(tokenizer.apply_chat_template, hint_role=config.hint_role)
+        self._special = {
+            it for it, token in tokenizer.added_tokens_decoder.items() if token.special
+        }
+        if self._decode(np.concatenate([self._encode(it) for it in _PIECES])) != "".join(_PIECES):
+            raise ValueError("the tokenizer changes texts; expected one that puts bytes together")
+        self.stop_ids = self._find_ends()
 
     def prompt(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Rendered:
-        """Render the beginning of a conversation."""
-        marked = [_mark(it.role, number) for number, it in enumerate(messages)]
-        contents = [it.content for it in messages]
-        functions = [_function(it) for it in tools]
-        text = self._render(marked, tools=functions or None)
-        return self._with_header(self._fill(text, contents))
+        """Render the beginning of a conversation.
+
+        Raises:
+            ChatTemplateError: the template has no place for one of them.
+        """
+        contents = {f"message{number}": it.content for number, it in enumerate(messages)}
+        return self._with_header(self._fill(self._template.beginning(messages, tools), contents))
 
     def after(self, reply: Ids, results: Sequence[ToolResult]) -> Rendered:
         """Render what follows a sampled reply: the results of its calls, the next header.
 
         Args:
             reply: as sampled; its end token is added where it was cut.
-            results: of its calls; without any, that nothing was called is all there is to say.
+            results: one of each of its calls, in order; at least one.
         """
-        contents = [it.text or _UNTOLD for it in results]
-        return self._with_header(self._fill(self._closed(reply, len(results)), contents))
+        text = self._template.results(len(results))
+        ids = self._fill(text, self._contents(reply, results))
+        end = self._end_in(text)
+        if end is not None and len(reply) and reply[-1] == ids[end]:
+            ids = ids[end + 1 :]
+        return self._with_header(ids)
 
     def message(self, text: str, *, role: Literal["user", "system"] = "user") -> Ids:
         """Render a whole message, to stand in front of a header."""
-        before = [_mark("user", 0)]
-        after = self._render([*before, _mark(role, 1)])
-        return self._fill(_rest(after, self._render(before)), {1: text})
+        return self._fill(self._template.message(role), {"text0": text})
 
     def hint(self, text: str) -> Ids:
         """Render a hint as a whole message, to stand in front of a header."""
@@ -119,10 +123,22 @@ class Chat:
 
     def parse(self, reply: Ids) -> tuple[str, tuple[ToolCall, ...]]:
         """Return the text of a reply without its end token, and its calls by tokens of it."""
+        said, text = self._words(reply)
+        return text, tuple(self._call(said, it) for it in self._written(text))
+
+    def _words(self, reply: Ids) -> tuple[Ids, str]:
+        """Return a reply without its end token, as ids and as text."""
         said = reply[:-1] if len(reply) and int(reply[-1]) in self.stop_ids else reply
-        text = self._decode(said)
-        calls = (self._call(said, it) for it in read_calls(text, form=self._config.calls))
-        return text, tuple(calls)
+        return said, self._decode(said)
+
+    def _written(self, text: str) -> Iterator[Written]:
+        """Return the calls in a text; one that is but thought of is no call."""
+        start = 0
+        if self._template.header.rstrip().endswith("<think>") or text.lstrip().startswith(
+            "<think>"
+        ):
+            start = text.find("</think>") + 1
+        return read_calls(text, form=self._config.calls, start=start)
 
     def _call(self, said: Ids, written: Written) -> ToolCall:
         return ToolCall(
@@ -145,39 +161,51 @@ class Chat:
                 low = middle + 1
         return low
 
-    def _closed(self, reply: Ids, num_results: int) -> str:
-        """Return what follows a reply up to the next header, with marks for results."""
-        if num_results not in self._after:
-            results = [{"role": "tool", "content": f"Zq{it}qZ"} for it in range(num_results)]
-            conversation = [_mark("user", 100), _mark("assistant", 101), *results]
-            self._after[num_results] = self._render(conversation).rpartition("Zq101qZ")[2]
-        return self._cut_end(reply, self._after[num_results])
+    def _contents(self, reply: Ids, results: Sequence[ToolResult]) -> dict[str, str]:
+        """Return what stands in place of the marks behind a reply."""
+        written = dict(enumerate(self._written(self._words(reply)[1])))
+        contents = {}
+        for number, result in enumerate(results):
+            call = written.get(number)
+            contents[f"result{number}"] = result.text or _UNTOLD
+            contents[f"name{number}"] = (call and call.name) or _UNNAMED
+            contents[f"id{number}"] = (call and call.id) or _UNNAMED
+        return contents
 
-    def _cut_end(self, reply: Ids, rendered: str) -> str:
-        """Leave out the end token of a reply that has one."""
-        closing = self._encode(self._closing)[:1]
-        if len(reply) and np.array_equal(reply[-1:], closing):
-            return rendered.removeprefix(self._decode(closing))
-        return rendered
+    def _find_ends(self) -> tuple[int, ...]:
+        """Return what ends a message: the end of a text, the first special token behind a reply."""
+        user = self._template.closing + self._template.message("user")
+        ends = {self._tokenizer.eos_token_id}
+        for text in (user, self._template.results(1)):
+            if (place := self._end_in(text)) is not None:
+                ends.add(int(self._encode(MARK.split(text)[0])[place]))
+        if ends == {None}:
+            raise ValueError(
+                "the chat template ends no message, and the tokenizer has no end token"
+            )
+        return tuple(sorted(it for it in ends if it is not None))
+
+    def _end_in(self, text: str) -> int | None:
+        """Return the place of the first special token in what follows a reply."""
+        ids = self._encode(MARK.split(text)[0]).tolist()
+        return next((place for place, it in enumerate(ids) if it in self._special), None)
 
     def _with_header(self, ids: Ids) -> Rendered:
-        header = self._encode(self._header)
+        header = self._encode(self._template.header)
         return Rendered(ids=np.concatenate([ids, header]), header=len(ids))
 
-    def _render(self, messages: list[dict[str, str]], **options: object) -> str:
-        return str(self._tokenizer.apply_chat_template(messages, tokenize=False, **options))
-
-    def _fill(self, text: str, contents: Sequence[str] | Mapping[int, str]) -> Ids:
+    def _fill(self, text: str, contents: Mapping[str, str]) -> Ids:
         """Return the tokens of a rendered template, with contents in place of its marks."""
-        parts: list[Ids] = list(self._parts(text, contents))
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return np.concatenate(list(self._parts(text, contents)))
 
-    def _parts(self, text: str, contents: Sequence[str] | Mapping[int, str]) -> Iterator[Ids]:
-        around = _MARK.split(text)
+    def _parts(self, text: str, contents: Mapping[str, str]) -> Iterator[Ids]:
+        around = MARK.split(text)
         yield self._encode(around[0])
-        for number, following in zip(around[1::2], around[2::2], strict=True):
+        for name, following in zip(around[1::2], around[2::2], strict=True):
+            # Names of files that are no UTF-8 come as halves of surrogate pairs.
+            content = contents[name].encode(errors="replace").decode()
             # A text of the repository's or the model's is no special token, whatever it says.
-            yield self._encode(contents[int(number)], split_special_tokens=True)
+            yield self._encode(content, split_special_tokens=True)
             yield self._encode(following)
 
     def _encode(self, text: str, **options: object) -> Ids:
@@ -194,21 +222,3 @@ class Chat:
                 ids.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
             )
         )
-
-
-def _mark(role: str, number: int) -> dict[str, str]:
-    return {"role": role, "content": f"Zq{number}qZ"}
-
-
-def _function(tool: Tool) -> dict[str, object]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    return {"type": "function", "function": function}
-
-
-def _rest(longer: str, shorter: str) -> str:
-    if not longer.startswith(shorter):
-        raise ValueError(
-            "the chat template changes earlier messages when one is added;"
-            " expected one that only appends"
-        )
-    return longer[len(shorter) :]

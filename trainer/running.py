@@ -11,8 +11,13 @@ from trainer.engine import Generated, Request
 from trainer.env import Environment, Message, Outcome, World
 from trainer.records import Ending, Episode, Reply, Segment, ToolCall, ToolResult
 from trainer.seeds import derive
-from trainer.summary import ASK, ask_summary, go_on_message, shorten
+from trainer.summary import ASK, SUMMARY_TOKENS, ask_summary, go_on_message, shorten
+from trainer.template import ChatTemplateError
 from trainer.tries import RolloutConfig, Try
+
+# The run is being stopped, or its chat template will not do: whatever becomes of an Episode would
+# be no result.
+_NO_RESULT = (SandboxStoppedError, ChatTemplateError)
 
 
 class Running:
@@ -39,8 +44,7 @@ class Running:
             opened = world.open(self._try.prompt, draw=self._try.group)
             self._environment = self._stack.enter_context(opened)
             self._begin_context(self._environment.messages)
-        except SandboxStoppedError:
-            # The run is being stopped: whatever becomes of the Episode would be no result.
+        except _NO_RESULT:
             raise
         except Exception as error:
             self._fail(error)
@@ -61,8 +65,7 @@ class Running:
         """Go on with what the policy said, to its next turn or the end."""
         try:
             self._take(generated)
-        except SandboxStoppedError:
-            # The run is being stopped: whatever becomes of the Episode would be no result.
+        except _NO_RESULT:
             raise
         except Exception as error:
             self._fail(error)
@@ -105,11 +108,15 @@ class Running:
                 version=generated.version,
             )
         )
-        if is_summary:
-            self._go_on_from(text)
-        elif not calls:
+        if not calls and not is_summary:
             is_full = generated.stop == "length" and self._room() <= 0
             self._end("overlong" if is_full else "finished", text)
+        elif self._num_turns >= self._config.max_turns:
+            self._end("out_of_turns", text)
+        elif self._is_cut():
+            self._end("cut", text)
+        elif is_summary:
+            self._go_on_from(text)
         else:
             self._go_on(generated, results, text)
 
@@ -121,19 +128,19 @@ class Running:
         result = self._environment.call(call)
         return shorten(result, self._config.max_shown_chars)
 
-    def _go_on(self, generated: Generated, results: tuple[ToolResult, ...], text: str) -> None:
-        """Show the results and let the policy speak again, unless something is used up."""
-        assert self._context is not None
-        if self._num_turns >= self._config.max_turns:
-            self._end("out_of_turns", text)
-            return
+    def _is_cut(self) -> bool:
         most = self._config.max_episode_tokens
-        if most is not None and self._num_sampled >= most:
-            self._end("cut", text)
-            return
+        return most is not None and self._num_sampled >= most
+
+    def _go_on(self, generated: Generated, results: tuple[ToolResult, ...], text: str) -> None:
+        """Show the results and let the policy speak again, unless the context is full."""
+        assert self._context is not None
         following = self._chat.after(generated.ids, results)
-        # The next message must fit, and behind it the question for a summary.
-        reserve = self._config.max_new_tokens + len(self._chat.message(ASK))
+        # The next message must fit, and behind it what a summary takes.
+        reserve = self._config.max_new_tokens
+        if self._config.on_full == "summarise":
+            bare = self._chat.after(generated.ids, [shorten(it, 0) for it in results])
+            reserve += len(bare.ids) + len(self._chat.message(ASK)) + self._summary_tokens()
         if len(following.ids) + reserve <= self._room():
             self._context.add_rendered(following)
         elif self._config.on_full == "end":
@@ -141,15 +148,18 @@ class Running:
         else:
             self._sum_up(generated, results, text)
 
+    def _summary_tokens(self) -> int:
+        return min(self._config.max_new_tokens, SUMMARY_TOKENS)
+
     def _sum_up(self, generated: Generated, results: tuple[ToolResult, ...], text: str) -> None:
-        """Have the policy sum up, or end where not even the question fits."""
+        """Have the policy sum up, or end where a summary does not fit."""
         assert self._context is not None
         shown = ask_summary(
             self._context,
             chat=self._chat,
             reply=generated.ids,
             results=results,
-            room=self._room(),
+            room=self._room() - self._summary_tokens(),
         )
         if shown is None:
             self._end("overlong", text)

@@ -13,6 +13,8 @@ ASK = (
     " without it: what was asked, what you found, what you changed, what is left. Call no tool."
 )
 INTRODUCTION = "What was done so far, in your own words:\n\n"
+# That a summary is sure to have, where a message may have as many.
+SUMMARY_TOKENS = 512
 # Characters of each result that are shown before a summary, the first that there is room for.
 SHOWN_CHARS = (1000, 100, 0)
 
@@ -22,6 +24,13 @@ def ask_summary(
 ) -> tuple[ToolResult, ...] | None:
     """Put the question behind a reply, with as much of its results as there is room for.
 
+    Args:
+        context: ends with the reply.
+        chat: renders.
+        reply: as sampled.
+        results: of its calls.
+        room: tokens, those of the summary not among them.
+
     Returns:
         The results as they stand in the context; None where nothing fits, and nothing was put.
     """
@@ -29,7 +38,7 @@ def ask_summary(
     for shown in (None, *SHOWN_CHARS):
         short = tuple(it if shown is None else shorten(it, shown) for it in results)
         following = chat.after(reply, short)
-        if len(following.ids) + len(ask) < room:
+        if len(following.ids) + len(ask) <= room:
             context.add_rendered(following)
             context.put_before_header(ask)
             return short

@@ -48,3 +48,14 @@ def pantry_run(
     files = [*write_shards(run, "tasks", [pantry_task]), describe(run, f"snapshots/{archive.name}")]
     write_manifest(run, files, config={})
     return run
+
+
+@pytest.fixture
+def own_cache(cache: Path, tmp_path: Path) -> Path:
+    """Return a cache with what is there, and a place for trees that no other test uses."""
+    own = tmp_path / "cache"
+    own.mkdir()
+    for path in cache.iterdir():
+        if path.name != "scratch":
+            (own / path.name).symlink_to(path)
+    return own

@@ -45,17 +45,6 @@ with open_world(run, config=TaskConfig(), seed=0, cache=cache) as (world, prompt
 """
 
 
-@pytest.fixture
-def own_cache(cache: Path, tmp_path: Path) -> Path:
-    """Return a cache with what is there, and a place for trees that no other test uses."""
-    own = tmp_path / "cache"
-    own.mkdir()
-    for path in cache.iterdir():
-        if path.name != "scratch":
-            (own / path.name).symlink_to(path)
-    return own
-
-
 def test_the_tasks_of_a_run_can_be_tried_and_nothing_is_left_of_it(
     pantry_run: Path, pantry_task: Task, own_cache: Path
 ):

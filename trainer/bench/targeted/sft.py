@@ -21,7 +21,7 @@ class SftConfig(Settings):
 
     policy: PolicyConfig = PolicyConfig()
     # Clean demonstrations come first, until the policy copies what is listed.
-    clean_error: float = 0.04
+    clean_error: float = 0.06
     noise: Noise = Noise()
     # Range of the error as it plays, and most of it after a hint, for the noise to end.
     least_error: float = 0.35
@@ -34,9 +34,9 @@ class SftConfig(Settings):
     num_checked: int = 128
     turns_per_goal: float = 2.5
     num_episodes: int = 32
-    hints_per_episode: int = 3
+    hints_per_episode: int = 6
     # Of the replies after hints, beside 1 for those without.
-    hint_weight: float = 2.0
+    hint_weight: float = 1.5
     lr: float = 4e-3
     # So low that what was learnt from the clean ones stays.
     noisy_lr: float = 2e-3
