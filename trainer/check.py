@@ -12,9 +12,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from trainer.chat import Chat
+from trainer.check_samples import make_requests, segment_of, with_empty_hint
 from trainer.config import TrainConfig
-from trainer.engine import Engine, Generated, Request
-from trainer.env import Message
+from trainer.engine import Engine, Generated
 from trainer.forward import hidden_states, lm_head
 from trainer.generate import LocalEngine
 from trainer.head import log_softmax_rows, token_logprobs
@@ -28,14 +28,11 @@ from trainer.model import (
 )
 from trainer.objective import ObjectiveConfig, Scored, count, objective
 from trainer.pack import Row, pack_rows
-from trainer.records import Reply, Sample, Segment, Target
+from trainer.records import Sample, Segment
 from trainer.scoring import measure_logprobs
-from trainer.seeds import derive
 from trainer.serve import HttpEngine
 from trainer.teacher import Teacher
 
-# Contexts of different lengths, and tokens that are sampled after each.
-NUM_CONTEXTS, NUM_NEW = 4, 24
 # Of log-probabilities, and of gradients relative to their norm; by the type of the weights.
 LOGPROBS = {"float32": 1e-4, "bfloat16": 0.25}
 GRADIENTS = {"float32": 1e-5, "bfloat16": 0.05}
@@ -76,9 +73,9 @@ def check_run(config: TrainConfig) -> list[Checked]:
 def measure_all(config: TrainConfig, model: PreTrainedModel, engine: Engine) -> list[Checked]:
     """Measure every property of a model that an engine samples from."""
     chat = Chat(load_tokenizer(config.model), config.chat)
-    requests = _requests(chat, seed=config.seed, temperature=config.rollout.temperature)
-    first, again = engine.generate(requests), engine.generate(requests)
-    segments = [_segment(*pair) for pair in zip(requests, first, strict=True)]
+    asked = make_requests(chat, seed=config.seed, temperature=config.rollout.temperature)
+    first, again = engine.generate(asked), engine.generate(asked)
+    segments = [segment_of(*pair) for pair in zip(asked, first, strict=True)]
     probe = _Probe(model, segments, config.objective, dtype=config.model.dtype)
     return [
         Checked(
@@ -146,7 +143,7 @@ class _Probe:
                 deviation=_relative(self._gradient(parts, self._samples), whole),
                 tolerance=self._gradients,
             )
-        hinted = [_with_empty_hint(it) for it in self._samples]
+        hinted = [with_empty_hint(it) for it in self._samples]
         yield Checked(
             claim="an empty hint changes no bit of the gradient",
             deviation=float((self._gradient([hinted], hinted) - whole).abs().max()),
@@ -225,59 +222,6 @@ def open_engine(config: TrainConfig, model: PreTrainedModel) -> Engine:
     engine = HttpEngine(config.engine.http)
     engine.sync(weights(model), version=0)
     return engine
-
-
-def _requests(chat: Chat, *, seed: int, temperature: float) -> list[Request]:
-    contexts = [
-        chat.prompt([Message(role="user", content="Say anything. " * (1 + 3 * number))], ())
-        for number in range(NUM_CONTEXTS)
-    ]
-    return [
-        Request(
-            ids=context.ids,
-            max_new_tokens=NUM_NEW,
-            temperature=temperature,
-            stop_ids=chat.stop_ids,
-            seed=derive(seed, "check", number),
-        )
-        for number, context in enumerate(contexts)
-    ]
-
-
-def _segment(request: Request, generated: Generated) -> Segment:
-    start = len(request.ids)
-    ids = np.concatenate([request.ids, generated.ids])
-    reply = Reply(
-        header=start - 1,
-        start=start,
-        end=len(ids),
-        text="",
-        calls=(),
-        results=(),
-        stop=generated.stop,
-        version=generated.version,
-    )
-    return Segment(
-        ids=ids,
-        sampled=np.arange(len(ids)) >= start,
-        logprobs=np.concatenate([np.zeros(start, np.float32), generated.logprobs]),
-        replies=(reply,),
-    )
-
-
-def _with_empty_hint(sample: Sample) -> Sample:
-    reply = sample.segment.replies[0]
-    target = Target(
-        reply=0,
-        kind="check",
-        hint_ids=np.empty(0, np.int64),
-        hint="",
-        start=reply.start,
-        end=reply.end,
-    )
-    return Sample(
-        id=sample.id, segment=sample.segment, advantage=sample.advantage, targets=(target,)
-    )
 
 
 def _check_saving(model: PreTrainedModel, config: ModelConfig) -> Checked:

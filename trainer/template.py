@@ -32,7 +32,7 @@ class Template:
                 earlier messages when one is added.
         """
         self._apply = apply
-        self._behind: dict[int, str] = {}
+        self._results: dict[int, str] = {}
         asked = [_marked("user", "message0")]
         self._before = self._render(asked)
         self.header = _rest(self._render(asked, add_generation_prompt=True), self._before)
@@ -45,7 +45,7 @@ class Template:
         self.beginning([Message(role="user", content="")], [_PROBE])
 
     def beginning(self, messages: Sequence[Message], tools: Sequence[Tool]) -> str:
-        """Render the beginning of a conversation with marks `message0`, `message1`, …, no header."""
+        """Render how a conversation begins, without a header; marks `message0`, `message1`."""
         marked = [_marked(it.role, f"message{number}") for number, it in enumerate(messages)]
         functions = [_function(it) for it in tools]
         text = self._render(marked, tools=functions or None)
@@ -65,35 +65,14 @@ class Template:
 
     def results(self, num_results: int) -> str:
         """Render the end of a reply and its results; marks `result0`…, perhaps `name0`, `id0`."""
-        if num_results not in self._behind:
-            results = [_result(number) for number in range(num_results)]
-            try:
-                text = self._behind_calls(results)
-            except ChatTemplateError:
-                # A template may take no calls, or one alone, and show results nevertheless.
-                text = self._behind_words(results)
+        if num_results not in self._results:
+            reply = [_marked("user", "message0"), _marked("assistant", "reply0")]
+            whole = self._render([*reply, *map(_result, range(num_results))])
+            text = _behind(whole, "reply0", what="what the policy said")
             for number in range(num_results):
                 _behind(text, f"result{number}", what="the result of a call")
-            self._behind[num_results] = text
-        return self._behind[num_results]
-
-    def _behind_calls(self, results: list[dict[str, object]]) -> str:
-        """Render results behind a reply with calls, which some templates take the ids from."""
-        calls = [_call(number) for number in range(len(results))]
-        before = [
-            _marked("user", "message0"),
-            {**_marked("assistant", "reply0"), "tool_calls": calls},
-        ]
-        alone = self._render(before)
-        # What stands last in the reply: the arguments, where calls are shown.
-        last = MARK.findall(alone)[-1]
-        end = _behind(alone, last, what="calls")
-        whole = self._render([*before, *results]).partition(_mark(last))[2]
-        return self.closing + _rest(whole, end)
-
-    def _behind_words(self, results: list[dict[str, object]]) -> str:
-        before = [_marked("user", "message0"), _marked("assistant", "reply0")]
-        return _behind(self._render([*before, *results]), "reply0", what="what the policy said")
+            self._results[num_results] = text
+        return self._results[num_results]
 
     def _render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
         try:
@@ -112,12 +91,6 @@ def _mark(name: str) -> str:
 
 def _marked(role: str, name: str) -> dict[str, object]:
     return {"role": role, "content": _mark(name)}
-
-
-def _call(number: int) -> dict[str, object]:
-    arguments = {"a": _mark(f"argument{number}")}
-    function = {"name": _mark(f"name{number}"), "arguments": arguments}
-    return {"id": _mark(f"id{number}"), "type": "function", "function": function}
 
 
 def _result(number: int) -> dict[str, object]:

@@ -25,10 +25,10 @@ class Noise(Settings):
     """What is wrong in demonstrations, as shares of the calls."""
 
     # Calls that name no listed tool, but one that is drawn; with a hint in front these are few.
-    wrong_name: float = 0.4
+    wrong_name: float = 0.2
     hinted_wrong_name: float = 0.02
     # Of the wrong names, the share that is the one habitual name of the type.
-    habit: float = 0.5
+    habit: float = 0.75
     wrong_argument: float = 0.05
     # Hints that list other tools than the prompt does, and are followed: it is what a hint says
     # that counts, and not that there is one.
