@@ -197,7 +197,7 @@ def test_results_that_leave_no_room_for_a_summary_are_shown_shorter_and_kept_as_
             return "Done."
         return "All is said." if ASK in context else echo("a" * 700)
 
-    (episode,) = run(script, "one", max_context_tokens=1700, max_new_tokens=800)
+    (episode,) = run(script, "one", max_context_tokens=2200, max_new_tokens=800)
     reply = episode.segments[0].replies[0]
     assert reply.results[0].text == f"{'a' * 100}\n… 600 more characters"
     assert reply.results[0].text in text_of(episode.segments[0].ids)
