@@ -1,6 +1,6 @@
 """Turn what the arms did into claims and a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from trainer.bench.report import Claim, at_least, at_most
@@ -76,10 +76,17 @@ def real_claims(result: RealResult | None) -> tuple[Claim, ...]:
         )
     hinted, by_other, trained = names
     return (
-        at_least(hinted, result.hinted / result.plain, 1.5),
-        at_most(by_other, result.other_hinted / result.plain, 1.0),
-        at_least(trained, result.trained / result.plain, 1.5),
+        _ratio(hinted, result.hinted, result.plain, at_least, 1.5),
+        _ratio(by_other, result.other_hinted, result.plain, at_most, 1.0),
+        _ratio(trained, result.trained, result.plain, at_least, 1.5),
     )
+
+
+def _ratio(
+    name: str, figure: float, base: float, judge: Callable[[str, float, float], Claim], bar: float
+) -> Claim:
+    """Return a claim about a ratio, which names both of its parts."""
+    return judge(f"{name} ({figure:.4f} by {base:.4f})", figure / base, bar)
 
 
 def reductions(results: Results, arm: str, *, world: WorldName = "habits") -> list[float]:

@@ -42,14 +42,14 @@ POOL = {
     "find_contact": "what is the number of Bob",
 }
 NUM_LISTED = 5
-NUM_EXAMPLES = 3
+NUM_GONE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
     """A chat that ends where the policy is to name a tool."""
 
-    # The tools that there are; the last does what is wanted.
+    # The tools that there are.
     listed: tuple[str, ...]
     # Tokens up to the reply, as they are, and with a hint at the end of what the user says.
     ids: tuple[int, ...]
@@ -58,13 +58,18 @@ class Errand:
 
 
 def errand(number: int, *, tokenizer: PreTrainedTokenizerBase) -> Errand:
-    """Return an errand; the same number gives the same one."""
+    """Return an errand; the same number gives the same one.
+
+    All but the first of the examples call tools that are no longer there, and the model tends to
+    call these again.
+    """
     drawn = _shuffled(list(POOL), number, "pool")
-    *examples, wanted = drawn[:NUM_LISTED]
-    others = drawn[NUM_LISTED : 2 * NUM_LISTED]
-    listed = _shuffled(drawn[:NUM_LISTED], number, "listed")
+    listed, gone, others = (
+        drawn[start : start + NUM_LISTED] for start in (0, NUM_LISTED, 2 * NUM_LISTED)
+    )
+    wanted, still_there, *_ = _shuffled(listed, number, "wanted")
     messages = [{"role": "system", "content": _system(listed)}]
-    for tool in examples[:NUM_EXAMPLES]:
+    for tool in (still_there, *gone[:NUM_GONE]):
         messages += [
             {"role": "user", "content": f"Please {POOL[tool]}."},
             {"role": "assistant", "content": f"CALL {tool}"},
@@ -78,7 +83,7 @@ def errand(number: int, *, tokenizer: PreTrainedTokenizerBase) -> Errand:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     return Errand(
-        listed=(*examples, wanted),
+        listed=tuple(listed),
         ids=tokens(""),
         hinted_ids=tokens(_hint(listed)),
         other_ids=tokens(_hint(others)),

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from trainer.bench.smol import smol
 from trainer.bench.targeted.errands import Errand, errand, reply_ids
@@ -130,12 +130,11 @@ class _Pupil:
         config = self.config
         draw = generator(config.seed, "real replies", number)
         ids_NL = torch.tensor([each.ids] * config.replies)
-        memory = None
+        memory = DynamicCache(config=self.model.config)
         new: list[Tensor] = []
         for _ in range(config.max_new_tokens):
-            out = self.model(ids_NL, past_key_values=memory, use_cache=True, logits_to_keep=1)
-            memory = out.past_key_values
-            ids_NL = torch.multinomial(out.logits[:, -1].softmax(-1), 1, generator=draw)
+            logits_N1V = self.model(ids_NL, cache=memory, use_cache=True, logits_to_keep=1).logits
+            ids_NL = torch.multinomial(logits_N1V[:, 0].softmax(-1), 1, generator=draw)
             new.append(ids_NL)
         replies_NL = torch.cat(new, dim=1)
         is_end_NL = replies_NL.eq(self.end).long()
@@ -161,10 +160,11 @@ def _said(model: PreTrainedModel, ids: Sequence[int], replies_NL: Tensor) -> Ten
     All but the last token of the context are read without gradient: it costs a fifth, and what is
     learnt is how to reply, not how to read.
     """
+    memory = DynamicCache(config=model.config)
     with torch.no_grad():
-        memory = model(torch.tensor([ids[:-1]]), use_cache=True, logits_to_keep=1).past_key_values
+        model(torch.tensor([ids[:-1]]), cache=memory, use_cache=True, logits_to_keep=1)
     memory.batch_repeat_interleave(len(replies_NL))
     last_N1 = torch.full((len(replies_NL), 1), ids[-1])
     read_NL = torch.cat([last_N1, replies_NL[:, :-1]], dim=1)
-    logits_NLV: Tensor = model(read_NL, past_key_values=memory, use_cache=True).logits
+    logits_NLV: Tensor = model(read_NL, cache=memory, use_cache=True).logits
     return logits_NLV.log_softmax(-1)
