@@ -95,7 +95,8 @@ def test_a_folder_that_swe_smith_cannot_be_in_is_refused(regrow: Regrow, tmp_pat
 def test_a_bench_without_a_peer_takes_none(regrow: Regrow, tmp_path: Path):
     done = regrow("bench", "trace", "--quick", "--peer", tmp_path)
     assert done.returncode == 2
-    assert done.stderr == ("error: --peer: bench trace measures no peer, expected bench factory\n")
+    line = "error: --peer: bench trace measures no peer, expected one of factory, trainer\n"
+    assert done.stderr == line
 
 
 def test_a_folder_without_swe_smith_is_refused_with_the_line_that_installs_it(

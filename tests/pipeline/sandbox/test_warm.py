@@ -244,8 +244,9 @@ def test_no_tree_of_another_job_can_be_read(warm: Warm, script: MakeJob):
 import ctypes
 libc = ctypes.CDLL(None)
 others = [int(pid) for pid in os.listdir("/proc") if pid.isdecimal() and int(pid) != os.getpid()]
-assert len(others) == 2, others
-assert [libc.ptrace(16, pid, 0, 0) for pid in others] == [-1, -1]
+# One that the worker has forked on the way may not have ended yet.
+assert len(others) >= 2, others
+assert {libc.ptrace(16, pid, 0, 0) for pid in others} == {-1}
 opened = []
 for pid in others:
     for name in ("environ", "mem", "maps", "pagemap", "fd/0", "fd/4"):
