@@ -32,10 +32,10 @@ def test_what_a_configuration_does_not_say_is_as_by_default(tmp_path: Path) -> N
         ("rolout.max_turns=3", "unknown key rolout; did you mean rollout?"),
         ("rollout.max_turn=3", "unknown key rollout.max_turn; did you mean max_turns?"),
         (
-            "objective.distill.wieght=1",
-            "unknown key objective.distill.wieght; did you mean weight?",
+            "objective.distill.weights=1",
+            "unknown key objective.distill.weights; did you mean weight?",
         ),
-        ("repair.trys=3", "unknown key repair.trys; did you mean tries?"),
+        ("repair.tries_=3", "unknown key repair.tries_; did you mean tries?"),
         ("engine.http.ulr='x'", "unknown key engine.http.ulr; did you mean url?"),
         ("optimizer.zzz=1", "unknown key optimizer.zzz; there are beta1, beta2,"),
         ("rollout.max_turns=0", "rollout.max_turns 0: input should be greater than 0"),
