@@ -91,7 +91,10 @@ def _read(data: bytes, url: str) -> dict[str, object]:
 
 def _shown(error: urllib.error.HTTPError) -> str:
     """Return a server's reason: `error.message` of a JSON object, or the text as it is."""
-    data = error.read()
+    try:
+        data = error.read()
+    except (OSError, HTTPException):
+        return str(error.reason)
     try:
         return show(json.loads(data)["error"]["message"])
     except (ValueError, KeyError, TypeError):

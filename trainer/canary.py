@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 import numpy as np
 import torch
@@ -10,7 +9,7 @@ from transformers import PreTrainedModel
 
 from trainer.forward import hidden_states, lm_head
 from trainer.head import token_logprobs
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.records import Ids
 
 
@@ -32,25 +31,25 @@ class Canary:
 
 
 @torch.no_grad()
-def canary_error(
+def canary_errors(
     model: PreTrainedModel, canaries: Sequence[Canary], *, temperature: float = 1.0
-) -> float:
-    """Return how little of its probability the model gives to a good token after a hint, 0 to 1.
+) -> list[float]:
+    """Return how little of its probability the model gives to good tokens after each hint, 0 to 1.
 
-    That is the mean over canaries of one less the geometric mean over the good tokens. A teacher
-    that no longer follows hints, or writes no sense at all, comes near 1.
+    That is one less the geometric mean over the good tokens of a canary. A teacher that no longer
+    follows hints, or writes no sense at all, comes near 1.
 
     Raises:
         ValueError: there are no canaries.
     """
     if not canaries:
         raise ValueError("no canaries, expected at least one")
-    return mean(_error(model, canary, temperature=temperature) for canary in canaries)
+    return [_error(model, canary, temperature=temperature) for canary in canaries]
 
 
 def _error(model: PreTrainedModel, canary: Canary, *, temperature: float) -> float:
     ids = np.concatenate([canary.context_ids, canary.good_ids])
-    hidden = hidden_states(model, pack_rows([Row(ids=ids)]))[len(canary.context_ids) - 1 : -1]
+    hidden = hidden_states(model, pack_rows([ids]))[len(canary.context_ids) - 1 : -1]
     good = torch.from_numpy(canary.good_ids).to(hidden.device)
     logprobs = token_logprobs(hidden, lm_head(model), good, temperature=temperature)
     return 1 - float(logprobs.mean().exp())

@@ -15,8 +15,8 @@ from trainer.chat import Chat
 from trainer.check_samples import make_requests, segment_of, with_empty_hint
 from trainer.config import TrainConfig
 from trainer.engine import Engine, Generated
+from trainer.engines import give_weights, open_engine
 from trainer.forward import hidden_states, lm_head
-from trainer.generate import LocalEngine
 from trainer.head import log_softmax_rows, token_logprobs
 from trainer.model import (
     ModelConfig,
@@ -24,14 +24,13 @@ from trainer.model import (
     load_tokenizer,
     save_model,
     weights,
-    weights_digest,
 )
 from trainer.objective import ObjectiveConfig, Scored, count, objective
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.records import Sample, Segment
 from trainer.scoring import measure_logprobs
-from trainer.serve import HttpEngine
 from trainer.teacher import Teacher
+from trainer.transfer import digest
 
 # Of log-probabilities, and of gradients relative to their norm; by the type of the weights.
 LOGPROBS = {"float32": 1e-4, "bfloat16": 0.25}
@@ -63,8 +62,9 @@ def check_run(config: TrainConfig) -> list[Checked]:
         EngineError: the engine failed.
     """
     model = load_model(config.model, seed=config.seed)
-    engine = open_engine(config, model)
+    engine = open_engine(config)
     try:
+        give_weights(engine, model)
         return measure_all(config, model, engine)
     finally:
         engine.close()
@@ -170,17 +170,17 @@ class _Probe:
 
     @torch.no_grad()
     def _leak(self) -> float:
-        rows = [Row(ids=it.ids) for it in self._segments]
+        rows = [it.ids for it in self._segments]
         changed = self._segments[0].ids.copy()
         changed[0] = (changed[0] + 1) % self._model.config.get_text_config().vocab_size
         before = hidden_states(self._model, pack_rows(rows))
-        after = hidden_states(self._model, pack_rows([Row(ids=changed), *rows[1:]]))
+        after = hidden_states(self._model, pack_rows([changed, *rows[1:]]))
         return _largest((before - after)[len(changed) :])
 
     @torch.no_grad()
     def _chunks(self) -> float:
         segment, weight = self._segments[0], lm_head(self._model)
-        states = hidden_states(self._model, pack_rows([Row(ids=segment.ids)]))[:-1]
+        states = hidden_states(self._model, pack_rows([segment.ids]))[:-1]
         ids = torch.from_numpy(segment.ids[1:]).to(states.device)
         temperature = self._config.temperature
         whole = log_softmax_rows(states, weight, temperature=temperature)
@@ -210,26 +210,12 @@ class _Probe:
         return gradient
 
 
-def open_engine(config: TrainConfig, model: PreTrainedModel) -> Engine:
-    """Return the engine of a configuration, with the weights of a model.
-
-    Raises:
-        EngineError: the server does not take them.
-    """
-    if config.engine.http is None or config.engine.kind == "local":
-        own = load_model(config.model, seed=config.seed, copies=1)
-        return LocalEngine(own, config.engine.local)
-    engine = HttpEngine(config.engine.http)
-    engine.sync(weights(model), version=0)
-    return engine
-
-
 def _check_saving(model: PreTrainedModel, config: ModelConfig) -> Checked:
     with tempfile.TemporaryDirectory() as folder:
         save_model(model, Path(folder))
         saved = config.model_copy(update={"source": folder, "tiny": None})
         again = load_model(saved, seed=0, copies=1)
-    differs = weights_digest(again) != weights_digest(model)
+    differs = digest(weights(again)) != digest(weights(model))
     return Checked(claim="saved = loaded, to the bit", deviation=float(differs), tolerance=0.0)
 
 

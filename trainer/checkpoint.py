@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from pipeline.task.files import sync, write_whole
+from pipeline.task.files import remove_temporaries, sync, write_whole
 from trainer.settings import Settings
 
 MANIFEST = "manifest.json"
@@ -125,5 +125,6 @@ def _prune(folder: Path, newest: Path, *, keep: int) -> None:
 
 
 def _clear(folder: Path) -> None:
+    remove_temporaries(folder)
     for unfinished in folder.glob(f"{HIDDEN}*"):
         shutil.rmtree(unfinished)

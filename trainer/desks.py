@@ -12,12 +12,12 @@ from pipeline.images import restore_images
 from pipeline.index import package_index
 from pipeline.sandbox.choose import SandboxName, open_sandbox
 from pipeline.sandbox.protocol import Sandbox
+from pipeline.sandbox.scratch import own_scratch
 from pipeline.task.grade import Desk
 from pipeline.task.manifest import ShardError, check_files
 from pipeline.task.record import Task
 from pipeline.task.shards import TaskPlace, index_tasks
 from trainer.interrupt import stopped_first
-from trainer.scratch import own_scratch
 from trainer.task_env import TaskConfig, TaskWorld
 
 _LOG = logging.getLogger(__name__)

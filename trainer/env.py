@@ -18,6 +18,10 @@ class Message:
     content: str
 
 
+class PromptError(ValueError):
+    """A prompt cannot be put to the policy as it is asked for, which no other try would mend."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What an Episode came to.

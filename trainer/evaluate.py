@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rich.table import Table
 
+from pipeline.task.files import write_whole
 from trainer.chat import Chat
-from trainer.check import open_engine
 from trainer.config import TrainConfig
 from trainer.desks import open_world
 from trainer.engine import Engine
+from trainer.engines import give_weights, open_engine
 from trainer.env import World
 from trainer.episode_shards import Entry, read_entries, write_entries
 from trainer.model import load_model, load_tokenizer
@@ -77,8 +78,10 @@ def open_scene(config: TrainConfig) -> Iterator[Scene]:
     """
     chat = Chat(load_tokenizer(config.model), config.chat)
     with open_world(config.tasks, config=config.task, seed=config.seed) as (world, prompts):
-        engine = open_engine(config, load_model(config.model, seed=config.seed, copies=1))
+        engine = open_engine(config)
         try:
+            if config.engine.kind == "http":
+                give_weights(engine, load_model(config.model, seed=config.seed, copies=1))
             yield Scene(world=world, prompts=prompts, chat=chat, engine=engine)
         finally:
             engine.close()
@@ -106,9 +109,11 @@ def evaluate(
     for position, prompt in enumerate(sorted(scene.prompts)):
         path = folder / f"{position:08}.parquet"
         tries = plan(position, [prompt], group=attempts)
-        if not path.exists():
+        entries = list(read_entries(path)) if path.exists() else []
+        # What a machine's failure has cost is tried again.
+        if not entries or any(it.episode.ending == "infra" for it in entries):
             write_entries(path, _try(tries, scene, settings))
-        entries = list(read_entries(path))
+            entries = list(read_entries(path))
         if [(it.episode.group, it.episode.number) for it in entries] != [
             (it.group, it.number) for it in tries
         ]:
@@ -124,7 +129,7 @@ def _claim(folder: Path, config: TrainConfig) -> None:
     path, text = folder / "config.json", config.model_dump_json(indent=1) + "\n"
     if path.exists() and path.read_text() != text:
         raise ValueError(f"{path}: is another configuration or model; expected another --out")
-    path.write_text(text)
+    write_whole(path, text.encode())
 
 
 def _try(tries: Sequence[Try], scene: Scene, config: RollConfig) -> list[Entry]:

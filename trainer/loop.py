@@ -15,6 +15,7 @@ from trainer.env import World
 from trainer.learner import Learner, Learnt
 from trainer.model import weights
 from trainer.ranks import Ranks
+from trainer.records import Episode
 from trainer.resume import Progress, restore, save
 from trainer.roll import RollConfig, Rolled, make_samples, plan, roll
 from trainer.tasks import prompt_at
@@ -36,6 +37,8 @@ class Parts:
     engine: Engine
     learner: Learner
     ranks: Ranks
+    # Told of each Episode of a step when it ends, from any thread.
+    watch: Callable[[int, Episode], None] = lambda _step, _episode: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +101,16 @@ def _step(progress: Progress, ahead: Ahead, *, config: TrainConfig, parts: Parts
     rolled_s = time.monotonic()
     if config.staleness:
         progress.fall_behind(learner.model)
+        # Ranks may share a server: none may still be sampling from it.
+        parts.ranks.meet(f"step {step}, rollouts")
         engine.sync(progress.behind, version=step)
         ahead.go_on(step)
     credit = advantages(rolled.episodes, config=config.credit)
     learnt = learner.learn(make_samples(rolled, credit), step=step)
-    progress.note(learnt, rolled)
+    # One rank looks after the teacher, which is the same on all.
+    progress.note(learnt, rolled.canaries if parts.ranks.is_first else ())
     canary_error = None
-    if progress.canaries:
+    if progress.canaries and parts.ranks.is_first:
         temperature = config.objective.temperature
         canary_error = learner.teacher.check(progress.canaries, temperature=temperature)
     return Step(
@@ -131,7 +137,14 @@ def _roll(step: int, *, config: TrainConfig, parts: Parts) -> Rolled:
         feedback=config.feedback,
         repair=config.repair,
     )
-    return roll(own, world=parts.world, engine=parts.engine, chat=parts.chat, config=settings)
+    return roll(
+        own,
+        world=parts.world,
+        engine=parts.engine,
+        chat=parts.chat,
+        config=settings,
+        watch=partial(parts.watch, step),
+    )
 
 
 def _check(config: TrainConfig, progress: Progress, learnt: Learnt) -> None:

@@ -16,7 +16,9 @@ class LossConfig(Settings):
 
     # Weight of the policy gradient, beside what targets pull.
     weight: float = Field(default=1.0, ge=0)
-    # The ratio of new to old probability is clipped to [1 - clip_low, 1 + clip_high].
+    # The ratio of new to old probability is clipped to [1 - clip_low, 1 + clip_high]. It acts where
+    # weights move more than once on the same tokens; `trainer.loop` moves them once, so there the
+    # ratio is 1.
     clip_low: float = Field(default=0.2, gt=0, le=1)
     clip_high: float = Field(default=0.28, gt=0)
     # Cap of the importance weight between the engine that sampled and the trainer, which differ

@@ -1,6 +1,5 @@
 """Load a causal model and save it, as folders of safetensors in transformers' layout."""
 
-import hashlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -110,15 +109,6 @@ def set_weights(model: PreTrainedModel, tensors: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(tensors[name])
-
-
-def weights_digest(model: PreTrainedModel) -> str:
-    """Return the sha256 of names, types, shapes and bits of all weights."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(weights(model).items()):
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _load(folder: Path, *, config: ModelConfig, copies: int) -> PreTrainedModel:

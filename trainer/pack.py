@@ -15,22 +15,14 @@ from trainer.records import Ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Row:
-    """Tokens that see one another and no others."""
-
-    # [T], at least one.
-    ids: Ids
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
-    """Several Rows one after another, as a batch of one."""
+    """Several rows one after another, as a batch of one; a row sees itself and no other."""
 
     # Shape [1, T].
     input_ids_1T: Tensor
-    # Shape [1, T]: from 0 again where a Row begins: that is how attention keeps Rows apart.
+    # Shape [1, T]: from 0 again where a row begins: that is how attention keeps rows apart.
     position_ids_1T: Tensor
-    # Where each Row begins, and the number of all tokens: Row i is `starts[i]:starts[i + 1]`.
+    # Where each row begins, and the number of all tokens: row i is `starts[i]:starts[i + 1]`.
     starts: tuple[int, ...]
 
 
@@ -58,12 +50,12 @@ def pack(lengths: Sequence[int], *, budget: int) -> list[list[int]]:
     return sorted(sorted(members) for members in bins)
 
 
-def pack_rows(rows: Sequence[Row]) -> Packed:
-    """Lay rows one after another, each with positions of its own."""
-    lengths = [len(row.ids) for row in rows]
+def pack_rows(rows: Sequence[Ids]) -> Packed:
+    """Lay rows [T] one after another, each with positions of its own and at least one token."""
+    lengths = [len(row) for row in rows]
     assert min(lengths, default=0) > 0, f"rows of {lengths} tokens; each must have one"
     return Packed(
-        input_ids_1T=torch.from_numpy(np.concatenate([row.ids for row in rows]))[None],
+        input_ids_1T=torch.from_numpy(np.concatenate(rows))[None],
         position_ids_1T=torch.cat([torch.arange(length) for length in lengths])[None],
         starts=(0, *accumulate(lengths)),
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from trainer.forward import hidden_states, lm_head
-from trainer.pack import Packed, Row, pack_rows
+from trainer.pack import Packed, pack_rows
 
 FIRST, SECOND = np.array([3, 1, 4, 1, 5]), np.array([9, 2, 6])
 # The first row, with another last token.
@@ -27,8 +27,8 @@ def require_packable(model: PreTrainedModel, *, name: str) -> None:
         ValueError: its tokens see later ones, or those of the other row; or its logits are more
             than hidden states times the head. The line begins with `name`.
     """
-    before = pack_rows([Row(ids=FIRST), Row(ids=SECOND)])
-    after = pack_rows([Row(ids=CHANGED), Row(ids=SECOND)])
+    before = pack_rows([FIRST, SECOND])
+    after = pack_rows([CHANGED, SECOND])
     with torch.no_grad():
         seen_TD, changed_TD = hidden_states(model, before), hidden_states(model, after)
         logits_TV, ours_TV = _logits(model, before), seen_TD @ lm_head(model).T

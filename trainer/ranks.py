@@ -101,7 +101,8 @@ class Ranks:
             store.set(_key(self.rank), what)
             yield
         except RuntimeError as error:
-            raise RankError(f"{what}: {self._complaint(store, what)}") from error
+            why = str(error).partition("\n")[0]
+            raise RankError(f"{what}: {self._complaint(store, what)}: {why}") from error
 
     def _complaint(self, store: Store, what: str) -> str:
         words = {rank: _last_word(store, rank) for rank in range(self.world)}
@@ -124,10 +125,11 @@ def join_ranks(config: RanksConfig) -> Ranks:
     wait = timedelta(seconds=config.timeout_s)
     try:
         store, rank, world = next(rendezvous("env://", timeout=wait))
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
     except (RuntimeError, ValueError) as error:
-        raise RankError(f"the ranks of the run cannot meet: {error}") from error
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))
+        why = str(error).partition("\n")[0]
+        raise RankError(f"the ranks of the run cannot meet: {why}") from error
     return meet_at(store, rank=rank, world=world, config=config)
 
 
@@ -138,7 +140,8 @@ def meet_at(store: Store, *, rank: int, world: int, config: RanksConfig) -> Rank
         RankError: they did not come in time.
     """
     ranks = Ranks(rank=rank, world=world, store=PrefixStore("regrow", store))
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    # Of each tensor's own device: a model may be on the CPU where there are GPUs.
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     with ranks.waiting_for("the start"):
         dist.init_process_group(
             backend,

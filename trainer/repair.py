@@ -68,21 +68,25 @@ def try_hints(
     engine: Engine,
     reader: Reader,
     config: RepairConfig,
+    max_context_tokens: int,
     seed: int,
 ) -> list[Repair | None]:
     """Return for each Trial how often its detector still fires, hinted and not.
 
-    None where no detector can look again: at what a judge found.
+    None where nobody can tell: no detector can look again at what a judge found, and an answer
+    after the hint may not fit into `max_context_tokens`.
 
     Raises:
         EngineError: the engine failed.
     """
-    tried = [trial for trial in trials if trial.finding.kind in KINDS]
+    room = max_context_tokens - config.max_new_tokens
+    can_try = [it.finding.kind in KINDS and len(hinted_context(it)) <= room for it in trials]
+    tried = [it for it, can in zip(trials, can_try, strict=True) if can]
     requests = [it for trial in tried for it in _requests(trial, reader, config=config, seed=seed)]
     answers = iter(engine.generate(requests))
     repairs: list[Repair | None] = []
-    for trial in trials:
-        if trial.finding.kind not in KINDS:
+    for trial, can in zip(trials, can_try, strict=True):
+        if not can:
             repairs.append(None)
             continue
         hinted, plain = ([next(answers) for _ in range(config.tries)] for _ in range(2))

@@ -1,5 +1,6 @@
 """Tell what each step came to: a line on the terminal, numbers to trackers, Episodes in Parquet."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,14 +9,18 @@ from typing import Self
 
 from rich.console import Console
 
+from pipeline.task.files import write_whole
 from trainer.checkpoint import LATEST
 from trainer.config import ConfigError, TrainConfig
 from trainer.episode_shards import Entry, write_entries
 from trainer.loop import Step
 from trainer.ranks import Ranks
+from trainer.records import Episode
 from trainer.trackers import Tracker, open_trackers
 
-OUT = Console(highlight=False)
+OUT, ERR = Console(highlight=False), Console(stderr=True, highlight=False)
+# Without a word, while a step's Episodes run.
+QUIET_S = 30.0
 CONFIG = "config.json"
 # Keys and parts that may change when a run goes on: no number of a step depends on them.
 FREE = (
@@ -28,7 +33,9 @@ FREE = (
     "trackers",
 )
 # Sums of `objective` that are told per token of all sampled ones.
-PER_TOKEN = ("ratio", "clipped", "is_weight", "is_capped", "mismatch_k1", "mismatch_kl", "entropy")
+PER_TOKEN = ("is_weight", "is_capped", "mismatch_k1", "mismatch_kl", "entropy")
+# That are the same in each step, as weights move but once.
+CONSTANT = frozenset({"ratio", "clipped"})
 
 
 class Reporter(AbstractContextManager["Reporter"]):
@@ -37,9 +44,12 @@ class Reporter(AbstractContextManager["Reporter"]):
     def __init__(self, config: TrainConfig, ranks: Ranks, *, folder: Path) -> None:
         self._config, self._ranks, self._folder = config, ranks, folder
         self._trackers: Sequence[Tracker] | None = None
+        # Of the step whose Episodes run.
+        self._num_ended: Counter[int] = Counter()
+        self._told_s = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         if ranks.is_first:
-            (folder / CONFIG).write_text(config.model_dump_json(indent=1) + "\n")
+            write_whole(folder / CONFIG, (config.model_dump_json(indent=1) + "\n").encode())
 
     def __enter__(self) -> Self:
         """Begin; trackers are opened with the first step, which may be any."""
@@ -54,6 +64,18 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Print a line once, whatever the number of ranks."""
         if self._ranks.is_first:
             OUT.print(line, soft_wrap=True)
+
+    def watch(self, step: int, episode: Episode) -> None:
+        """Tell from time to time that a step's Episodes come along; any thread may call it."""
+        self._num_ended[step] += 1
+        if self._ranks.is_first and time.monotonic() - self._told_s > QUIET_S:
+            self._told_s = time.monotonic()
+            number = self._num_ended[step]
+            ERR.print(
+                f"step {step + 1}: {number} episodes of this rank have ended, the last"
+                f" {episode.ending} after {episode.seconds:.0f} s",
+                soft_wrap=True,
+            )
 
     def report(self, step: Step) -> None:
         """Keep the Episodes of this rank, then tell what all ranks together came to.
@@ -119,7 +141,7 @@ def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
     learnt = step.learnt
     tokens, target_tokens = learnt.denominators.tokens, learnt.denominators.target_tokens
     per_token = {name: learnt.sums.get(name, 0.0) / max(tokens, 1) for name in PER_TOKEN}
-    others = {name: it for name, it in learnt.sums.items() if name not in PER_TOKEN}
+    others = {name: it for name, it in learnt.sums.items() if name not in CONSTANT.union(PER_TOKEN)}
     means = {"reward": counted.get("reward", 0.0) / max(counted.get("valid", 0.0), 1)}
     if counted.get("replies"):
         means["findings_per_reply"] = counted["fired"] / counted["replies"]

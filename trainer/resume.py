@@ -1,6 +1,7 @@
 """Save a run so that it goes on to the bit where it was stopped, and load it again."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from trainer.canary import Canary
 from trainer.checkpoint import CheckpointConfig, CheckpointError, latest, publish
 from trainer.learner import Learner, Learnt
 from trainer.model import save_model, set_weights, weights
-from trainer.roll import Rolled
 
 # More make the check slow, and no surer.
 MAX_CANARIES = 16
@@ -43,12 +43,12 @@ class Progress:
             it.data_ptr() != self.behind[name].data_ptr() for name, it in weights(model).items()
         )
 
-    def note(self, learnt: Learnt, rolled: Rolled) -> None:
-        """Count a step that is done."""
+    def note(self, learnt: Learnt, canaries: Sequence[Canary]) -> None:
+        """Count a step that is done, and keep the canaries that it found."""
         self.step += 1
         self.num_bad = self.num_bad + 1 if learnt.is_skipped else 0
         room = MAX_CANARIES - len(self.canaries)
-        self.canaries += rolled.canaries[:room]
+        self.canaries += canaries[:room]
 
 
 def save(

@@ -1,10 +1,7 @@
 """Run the Episodes of a step and say what could have been better: all that one engine is asked."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from pydantic import PositiveInt
 
 from trainer.canary import Canary
 from trainer.chat import Chat
@@ -25,7 +22,6 @@ class RollConfig(Settings):
     rollout: RolloutConfig
     feedback: TargetsConfig
     repair: RepairConfig | None
-    max_canaries: PositiveInt = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +34,6 @@ class Rolled:
     feedback: Mapping[str, Feedback]
     # Hinted contexts in which the policy did well.
     canaries: tuple[Canary, ...]
-    # Wall seconds that it took.
-    seconds: float
 
 
 def plan(position: int, prompts: Sequence[str], *, group: int) -> list[Try]:
@@ -52,29 +46,35 @@ def plan(position: int, prompts: Sequence[str], *, group: int) -> list[Try]:
 
 
 def roll(
-    tries: Sequence[Try], *, world: World, engine: Engine, chat: Chat, config: RollConfig
+    tries: Sequence[Try],
+    *,
+    world: World,
+    engine: Engine,
+    chat: Chat,
+    config: RollConfig,
+    watch: Callable[[Episode], None] = lambda _: None,
 ) -> Rolled:
     """Run some tries to their end, find what could have been better, and try the hints.
+
+    `watch` is told of each Episode when it ends.
 
     Raises:
         EngineError: the engine failed.
     """
-    began_s = time.monotonic()
     order = {f"{it.group}.{it.number}": number for number, it in enumerate(tries)}
     ended = run_episodes(
         tries, world=world, engine=engine, chat=chat, config=config.rollout, seed=config.seed
     )
-    episodes = tuple(sorted(ended, key=lambda it: order[it.id]))
+    found = []
+    for episode in ended:
+        watch(episode)
+        found.append(episode)
+    episodes = tuple(sorted(found, key=lambda it: order[it.id]))
     feedback = give_feedback(episodes, chat=chat, config=config.feedback)
     canaries: tuple[Canary, ...] = ()
     if config.repair is not None:
         feedback, canaries = _gated(episodes, feedback, engine=engine, chat=chat, config=config)
-    return Rolled(
-        episodes=episodes,
-        feedback=feedback,
-        canaries=canaries[: config.max_canaries],
-        seconds=time.monotonic() - began_s,
-    )
+    return Rolled(episodes=episodes, feedback=feedback, canaries=canaries)
 
 
 def make_samples(rolled: Rolled, advantages: Mapping[str, float]) -> list[Sample]:
@@ -103,7 +103,14 @@ def _gated(
     """Leave the Targets whose hints help, and those at which no detector can look again."""
     assert config.repair is not None
     trials = [it for episode in episodes for it in _trials(episode, feedback[episode.id])]
-    repairs = try_hints(trials, engine=engine, reader=chat, config=config.repair, seed=config.seed)
+    repairs = try_hints(
+        trials,
+        engine=engine,
+        reader=chat,
+        config=config.repair,
+        max_context_tokens=config.rollout.max_context_tokens,
+        seed=config.seed,
+    )
     useless = {
         id(trial.target)
         for trial, repair in zip(trials, repairs, strict=True)

@@ -2,24 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from trainer.chat import Chat
 from trainer.config import TrainConfig, equation
 from trainer.desks import open_world
-from trainer.engine import Engine
-from trainer.generate import LocalEngine
+from trainer.engines import open_engine
 from trainer.learner import Learner
 from trainer.loop import Parts, train
 from trainer.model import load_model, load_tokenizer
 from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
 from trainer.reporter import Reporter, require_same
-from trainer.serve import HttpEngine
 from trainer.trackers import require_trackers
 
-# Numbers held for a weight: itself, its gradient, two moments; one more for a teacher.
-TRAINED, TAUGHT = 4, 5
+# Numbers held for a weight: itself, its gradient, two moments.
+TRAINED = 4
 
 
 def run(config: TrainConfig, folder: Path) -> None:
@@ -37,6 +36,7 @@ def run(config: TrainConfig, folder: Path) -> None:
         with ExitStack() as stack:
             parts = stack.enter_context(open_parts(config, ranks=ranks))
             reporter = stack.enter_context(Reporter(config, ranks, folder=folder))
+            parts = replace(parts, watch=reporter.watch)
             reporter.say(equation(config, world=ranks.world))
             for line in membership(parts.learner.groups):
                 reporter.say(line)
@@ -51,14 +51,13 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
     tokenizer = load_tokenizer(config.model)
     chat = Chat(tokenizer, config.chat)
     with open_world(config.tasks, config=config.task, seed=config.seed) as (world, prompts):
-        copies = TAUGHT if config.objective.distill.weight else TRAINED
-        model = load_model(config.model, seed=config.seed, copies=copies)
+        model = load_model(config.model, seed=config.seed, copies=_count_copies(config))
         yield Parts(
             world=world,
             prompts=prompts,
             tokenizer=tokenizer,
             chat=chat,
-            engine=_engine(config),
+            engine=open_engine(config),
             learner=Learner(
                 model,
                 objective_config=config.objective,
@@ -70,8 +69,14 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
         )
 
 
-def _engine(config: TrainConfig) -> Engine:
-    if config.engine.http is not None and config.engine.kind == "http":
-        return HttpEngine(config.engine.http)
-    model = load_model(config.model, seed=config.seed, copies=1)
-    return LocalEngine(model, config.engine.local)
+def _count_copies(config: TrainConfig) -> int:
+    """Count the numbers that a run holds for each weight."""
+    objective = config.objective
+    has_teacher = bool(objective.distill.weight) and objective.distill.teacher != "live"
+    others = (
+        has_teacher,
+        bool(objective.loss.kl_coef),
+        bool(config.staleness),
+        config.engine.kind == "local",
+    )
+    return TRAINED + sum(others)

@@ -8,16 +8,16 @@ from pipeline.sandbox.protocol import SandboxStoppedError
 from trainer.chat import Chat
 from trainer.context import Context
 from trainer.engine import Generated, Request
-from trainer.env import Environment, Message, Outcome, World
+from trainer.env import Environment, Message, Outcome, PromptError, World
 from trainer.records import Ending, Episode, Reply, Segment, ToolCall, ToolResult
 from trainer.seeds import derive
 from trainer.summary import ASK, SUMMARY_TOKENS, ask_summary, go_on_message, shorten
 from trainer.template import ChatTemplateError
 from trainer.tries import RolloutConfig, Try
 
-# The run is being stopped, or its chat template will not do: whatever becomes of an Episode would
+# The run is being stopped, or cannot be as it is configured: whatever becomes of an Episode would
 # be no result.
-_NO_RESULT = (SandboxStoppedError, ChatTemplateError)
+_NO_RESULT = (SandboxStoppedError, ChatTemplateError, PromptError)
 
 
 class Running:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from trainer.forward import hidden_states, lm_head
 from trainer.head import token_logprobs_and_entropies
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.records import Floats, Segment
 
 
@@ -48,7 +48,7 @@ def score(
     """
     if any(segment.sampled[0] for segment in segments):
         raise ValueError("a Segment begins with a sampled token, expected a prompt before it")
-    packed = pack_rows([Row(ids=segment.ids) for segment in segments])
+    packed = pack_rows([segment.ids for segment in segments])
     states_TD = hidden_states(model, packed)
     device = states_TD.device
     ids_T = packed.input_ids_1T[0].to(device)

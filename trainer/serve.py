@@ -22,9 +22,10 @@ Errors have a status of 4xx or 5xx and an `error.message`; which are asked again
 """
 
 import math
-import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -91,18 +92,28 @@ class HttpEngine:
         Raises:
             EngineError: it does not; which weights it serves is not known.
         """
-        folder = self._config.weights_folder.absolute() / f"version-{version}"
-        sha256 = write_weights(folder, weights)
-        stamp = {"sha256": sha256, "weight_version": str(version)}
-        self._ask("/pause?mode=keep", {})
-        try:
-            answer = self._ask("/update_weights", {"update_info": {"folder": str(folder), **stamp}})
-        finally:
-            shutil.rmtree(folder)
-            self._ask("/resume", {})
+        parent = self._config.weights_folder.absolute()
+        parent.mkdir(parents=True, exist_ok=True)
+        # Several ranks may have the same server load the same weights.
+        with tempfile.TemporaryDirectory(prefix=f"version-{version}-", dir=parent) as own:
+            folder = Path(own) / "weights"
+            stamp = {"sha256": write_weights(folder, weights), "weight_version": str(version)}
+            answer = self._update({"folder": str(folder), **stamp})
         if (found := {key: answer.get(key) for key in stamp}) != stamp:
             raise EngineError(f"{self._config.url}/update_weights: {found}, expected {stamp}")
         self.version = version
+
+    def _update(self, info: dict[str, str]) -> dict[str, object]:
+        """Have the server load weights between two batches, and go on whatever comes of it."""
+        try:
+            self._ask("/pause?mode=keep", {})
+            answer = self._ask("/update_weights", {"update_info": info})
+        except EngineError:
+            with suppress(EngineError):  # the first failure is the one to tell of
+                self._ask("/resume", {})
+            raise
+        self._ask("/resume", {})
+        return answer
 
     def close(self) -> None:
         """Do nothing: no connection outlives its request."""

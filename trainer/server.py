@@ -30,7 +30,7 @@ class Completion(Settings):
     """Body of `/v1/completions`."""
 
     model: str
-    prompt: list[int]
+    prompt: list[Annotated[int, Field(ge=0, lt=2**63)]]
     max_tokens: int
     temperature: float = 1.0
     seed: int
@@ -188,12 +188,20 @@ def main(
     """Serve a model until it is stopped."""
     try:
         model = load_model(ModelConfig(source=str(folder)), seed=0, copies=1)
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    with Server((host, port), model, name=name) as server, suppress(KeyboardInterrupt):
+    except (OSError, ValueError) as error:
+        raise _failed(str(error)) from error
+    try:
+        server = Server((host, port), model, name=name)
+    except OSError as error:
+        raise _failed(f"{host}:{port}: {error}") from error
+    with server, suppress(KeyboardInterrupt):
         typer.echo(f"{name} at http://{host}:{server.server_port}")
         server.serve_forever()
+
+
+def _failed(why: str) -> typer.Exit:
+    typer.echo(f"error: {why}", err=True)
+    return typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 
 from torch import Tensor
@@ -69,17 +69,31 @@ class Service:
     def _work(self) -> None:
         while first := self._asked.get():
             time.sleep(GATHER_S)
-            asked = [first]
-            while not self._asked.empty() and (more := self._asked.get()):
-                asked.append(more)
+            self._answer_when_open([first, *self._waiting()])
+
+    def _waiting(self) -> Iterator[_Asked]:
+        """Yield what has been asked besides, up to the sign to end, which stays."""
+        while not self._asked.empty():
+            more = self._asked.get()
+            if more is None:
+                self._asked.put(None)
+                return
+            yield more
+
+    def _answer_when_open(self, asked: list[_Asked]) -> None:
+        while True:
             self._is_open.wait()
             with self._busy:
-                self._answer(asked)
+                # A pause may have come in between.
+                if self._is_open.is_set():
+                    self._answer(asked)
+                    return
 
     def _answer(self, asked: list[_Asked]) -> None:
         try:
             answers = self._engine.generate([request for request, _ in asked])
-        except (ValueError, RuntimeError) as error:
+        # Whatever it is, those who asked must hear of it.
+        except Exception as error:
             if len(asked) == 1:
                 asked[0][1].set_exception(error)
                 return

@@ -18,7 +18,7 @@ from pipeline.task.record import Instruction, Task
 from pipeline.task.shards import TaskPlace, read_task
 from pipeline.task.suite import TREE
 from pipeline.task.work_tree import patch_between, read_work_tree
-from trainer.env import Message, Outcome
+from trainer.env import Message, Outcome, PromptError
 from trainer.records import ToolCall, ToolResult
 from trainer.settings import Settings
 from trainer.tools import SOLVING, ToolName, describe_tools
@@ -70,11 +70,11 @@ class TaskWorld:
         """Give the Task with this id, for the time of a block.
 
         Raises:
-            ValueError: there is no such Task, or it has none of the wordings asked for.
+            PromptError: there is no such Task, or it has none of the wordings asked for.
             SandboxStoppedError, SandboxBrokenError, InstallError, OSError: the machine failed.
         """
         if prompt not in self._places:
-            raise ValueError(f"{prompt!r}: no such task, expected one of {len(self._places)}")
+            raise PromptError(f"{prompt!r}: no such task, expected one of {len(self._places)}")
         task = read_task(self._places[prompt])
         instruction = draw_instruction(task, styles=self._config.styles, key=(self._seed, draw))
         desk = self._open_desk(task)
@@ -90,12 +90,12 @@ def draw_instruction(
     """Draw a wording of the request: the same for the same key.
 
     Raises:
-        ValueError: the Task has none of the styles.
+        PromptError: the Task has none of the styles.
     """
     found = [it for it in task.instructions if styles is None or it.style in styles]
     if not found:
         has = ", ".join(it.style for it in task.instructions)
-        raise ValueError(f"{task.id}: wordings {has or 'none'}, expected one of {styles}")
+        raise PromptError(f"{task.id}: wordings {has or 'none'}, expected one of {styles}")
     return found[int(content_id("instruction", *key), 16) % len(found)]
 
 

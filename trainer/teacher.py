@@ -2,19 +2,20 @@
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from trainer.branches import branch_states
-from trainer.canary import Canary, TeacherCollapsedError, canary_error
+from trainer.canary import Canary, TeacherCollapsedError, canary_errors
 from trainer.distill import DistillConfig
 from trainer.forward import lm_head
 from trainer.records import Segment, Target
 
-# In a saved state, the name of the error at the start; no weight is called that.
-_START = "error at the start"
+# In a saved state, the name of the errors at first; no weight is called that.
+_START = "errors at first"
 
 
 class Teacher:
@@ -25,7 +26,8 @@ class Teacher:
 
     def __init__(self, model: PreTrainedModel, config: DistillConfig) -> None:
         self._config = config
-        self._start_error: float | None = None
+        # Of each canary, when it was first looked at.
+        self._first_errors: list[float] = []
         self._owns = bool(config.weight) and config.teacher != "live"
         self.model = model
         if self._owns:
@@ -56,27 +58,29 @@ class Teacher:
                 mine.copy_(theirs)
 
     def check(self, canaries: Sequence[Canary], *, temperature: float = 1.0) -> float:
-        """Return the error on the canaries; the first answer is what later ones are held against.
+        """Return the mean error on the canaries; each is held against how it was at first.
+
+        There may be more of them each time; those that were there stay the first ones.
 
         Raises:
+            ValueError: there are no canaries.
             TeacherCollapsedError: it is worse than at first by more than `canary_bound`.
         """
-        error = canary_error(self.model, canaries, temperature=temperature)
-        if self._start_error is None:
-            self._start_error = error
-        if error > self._start_error + self._config.canary_bound:
+        errors = canary_errors(self.model, canaries, temperature=temperature)
+        self._first_errors += errors[len(self._first_errors) :]
+        error, first = mean(errors), mean(self._first_errors)
+        if error > first + self._config.canary_bound:
             raise TeacherCollapsedError(
                 f"teacher {self._config.teacher}: error {error:.3f} on {len(canaries)} canaries, "
-                f"{self._start_error:.3f} at the start, expected at most "
-                f"{self._config.canary_bound:g} more"
+                f"{first:.3f} at first, expected at most {self._config.canary_bound:g} more"
             )
         return error
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold for `load` to go on from here, to the bit."""
         owned = dict(self.model.state_dict()) if self._owns else {}
-        if self._start_error is not None:
-            owned[_START] = torch.tensor(self._start_error, dtype=torch.float64)
+        if self._first_errors:
+            owned[_START] = torch.tensor(self._first_errors, dtype=torch.float64)
         return owned
 
     def load(self, state: Mapping[str, Tensor]) -> None:
@@ -86,8 +90,8 @@ class Teacher:
             RuntimeError: it is that of another model.
         """
         weights = dict(state)
-        start_error = weights.pop(_START, None)
-        self._start_error = None if start_error is None else start_error.item()
+        first_errors = weights.pop(_START, None)
+        self._first_errors = [] if first_errors is None else first_errors.tolist()
         if self._owns:
             self.model.load_state_dict(weights)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.peer import Peer, PeerRun
 from pipeline.bench.production import Metered, Works
-from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.make import draft_task
 from pipeline.manifest import load_manifest
 from pipeline.pool import POOL_SIZE, Candidate, make_pools, validate_pooled
+from pipeline.task.claims import Claim, Report, at_least, at_most
 from pipeline.task.grade import Desk
 from pipeline.task.origin import Repo
 from pipeline.task.record import Evidence, Feature, Task

@@ -12,7 +12,6 @@ from rich.progress import track
 from pipeline.bench.hosts import TITLES, Stand, open_hosts
 from pipeline.bench.inference import is_stopped
 from pipeline.bench.naive import VERIFIERS, pay, run_naively
-from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.hacks.control import Control
 from pipeline.hacks.corpus import HACKS, controls_for, patch_of
 from pipeline.hacks.hack import Hack
@@ -20,6 +19,7 @@ from pipeline.hacks.setting import FileChanges
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import SandboxBrokenError
 from pipeline.steps import in_window
+from pipeline.task.claims import Claim, Report, at_least, at_most
 from pipeline.task.grade import ALL, Defences, Grade, grade
 from pipeline.task.record import Task
 

@@ -14,7 +14,6 @@ from pipeline.bench.leak_cost import Cost, measure_cost
 from pipeline.bench.leak_seeds import archives, caches, compiled, copies, documents, history, layers
 from pipeline.bench.leak_seeds.seed import Leaked, Seed, Tools
 from pipeline.bench.leak_targets import PYTHON_TARGETS, Target, java_target, python_target
-from pipeline.bench.report import Report, at_least, at_most
 from pipeline.index import package_index
 from pipeline.leaks.base import BUDGET
 from pipeline.leaks.gate import find_leaks
@@ -22,6 +21,7 @@ from pipeline.leaks.scan import scan_roots
 from pipeline.leaks.verdicts import Verdicts
 from pipeline.leaks.walk import Root
 from pipeline.manifest import load_manifest
+from pipeline.task.claims import Report, at_least, at_most
 from pipeline.task.reject import Reject
 from pipeline.uv import run_uv
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.bench.command import REPOS, run
-from pipeline.bench.report import Claim, Report, at_least
 from pipeline.done import DoneStore
 from pipeline.manifest import load_manifest
 from pipeline.prepare import Prepared
+from pipeline.task.claims import Claim, Report, at_least
 from pipeline.task.patch import is_protected
 from pipeline.task.record import FeatureKind, Task
 from pipeline.task.reject import RejectRow

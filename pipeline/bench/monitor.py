@@ -20,7 +20,6 @@ from pipeline.bench.monitor_score import (
     score_held_out,
     verdict_on,
 )
-from pipeline.bench.report import Claim, Report, at_least, at_most
 from pipeline.corpus.build import build
 from pipeline.corpus.deal import Host, deal, open_host
 from pipeline.corpus.label import Label
@@ -29,6 +28,7 @@ from pipeline.monitor.monitor import look_at, watch_of
 from pipeline.monitor.verdict import Weighing
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.task.attempt import Attempt
+from pipeline.task.claims import Claim, Report, at_least, at_most
 from pipeline.task.tree import read_tree
 
 NUM_PAIRS, NUM_QUICK_PAIRS = 160, 6

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from pipeline.bench.command import REPOS, Ended, run
-from pipeline.bench.report import Claim, Report, at_least, at_most
+from pipeline.task.claims import Claim, Report, at_least, at_most
 from pipeline.task.record import FeatureKind, Task
 from pipeline.task.shards import read_tasks
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.bench.command import REPOS, digest_run, run, started
-from pipeline.bench.report import Report, at_least
+from pipeline.task.claims import Report, at_least
 
 MANIFEST = REPOS / "quickstart.toml"
 QUICK_MANIFEST = REPOS / "smoke.toml"

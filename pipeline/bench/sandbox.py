@@ -12,10 +12,10 @@ from pathlib import Path
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.container_exec import ContainerExec
 from pipeline.bench.desks import open_repo
-from pipeline.bench.report import Report, at_least
 from pipeline.manifest import load_manifest
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
+from pipeline.task.claims import Report, at_least
 from pipeline.task.grade import Desk
 from pipeline.task.suite import SuiteRequest, SuiteRun, run_suite
 

@@ -9,10 +9,10 @@ from rich.progress import track
 
 from pipeline.bench.command import REPOS, CommandFailedError
 from pipeline.bench.desks import open_repo
-from pipeline.bench.report import Report, at_most
 from pipeline.manifest import load_manifest
 from pipeline.sandbox.choose import open_sandbox
 from pipeline.sandbox.protocol import Limits, Sandbox
+from pipeline.task.claims import Report, at_most
 from pipeline.task.grade import Desk
 from pipeline.task.origin import Repo
 from pipeline.task.suite import WHOLE, SuiteRequest, SuiteRun, run_suite

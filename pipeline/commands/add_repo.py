@@ -15,7 +15,7 @@ from pipeline.commands.say import (
     one_line_errors,
     print_json,
 )
-from pipeline.commands.scratch import own_scratch
+from pipeline.commands.scratch import command_scratch
 from pipeline.desk import Folders
 from pipeline.index import package_index
 from pipeline.proposal.block import append as append_to
@@ -75,7 +75,7 @@ def _proposed(wish: Wish, *, sandbox: SandboxName, manifest: Path | None) -> Pro
     if manifest is not None:
         refuse_taken(name, manifest=manifest)
     with (
-        own_scratch(cache_folder() / "scratch") as scratch,
+        command_scratch(cache_folder() / "scratch") as scratch,
         stoppable_sandbox(sandbox, message="stopped; nothing is proposed") as box,
     ):
         folders = Folders(

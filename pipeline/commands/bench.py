@@ -23,7 +23,6 @@ from pipeline.bench import (
     trace,
 )
 from pipeline.bench.command import REPOS, CommandFailedError
-from pipeline.bench.report import Report
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -34,6 +33,7 @@ from pipeline.commands.say import (
     print_json,
 )
 from pipeline.commands.tables import table
+from pipeline.task.claims import Report
 
 BENCHES: dict[str, Callable[..., Report]] = {
     "quickstart": quickstart.measure,

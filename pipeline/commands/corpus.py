@@ -21,7 +21,7 @@ from pipeline.commands.say import (
     one_line_errors,
     print_json,
 )
-from pipeline.commands.scratch import own_scratch
+from pipeline.commands.scratch import command_scratch
 from pipeline.commands.tables import table
 from pipeline.corpus.build import build
 from pipeline.corpus.deal import CLASSES, Entry, Host, deal, open_host
@@ -61,7 +61,7 @@ def corpus(
     folders = [existing_run(run).absolute() for run in runs]
     with (
         one_line_errors(),
-        own_scratch(cache_folder() / "scratch") as scratch,
+        command_scratch(cache_folder() / "scratch") as scratch,
         stoppable_sandbox(sandbox, message=STOPPED) as box,
     ):
         hosts = [it for run in folders for it in _hosts(run, scratch=scratch, sandbox=box)]

@@ -20,7 +20,7 @@ from pipeline.commands.say import (
     one_line_errors,
     print_json,
 )
-from pipeline.commands.scratch import own_scratch
+from pipeline.commands.scratch import command_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders, reopen_desk
 from pipeline.images import restore_images
@@ -105,7 +105,7 @@ def _find(run: Path, prefix: str | None) -> Task:
 
 def _graded(task: Task, patch: str, *, run: Path, sandbox: SandboxName) -> Grade:
     with (
-        own_scratch(cache_folder() / "scratch") as scratch,
+        command_scratch(cache_folder() / "scratch") as scratch,
         stoppable_sandbox(sandbox, message="stopped; nothing was graded") as box,
     ):
         folders = Folders(

@@ -1,27 +1,18 @@
 """Give a command a folder for the trees that it lays out, and for all that is temporary."""
 
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.sandbox.scratch import own_scratch
+
 
 @contextmanager
-def own_scratch(folder: Path) -> Iterator[Path]:
-    """Give a folder of this process alone, gone after the block; sweep those of killed ones."""
-    for other in folder.glob("verify-*"):
-        if not Path("/proc", other.name.removeprefix("verify-")).exists():
-            shutil.rmtree(other, ignore_errors=True)
-    own = folder / f"verify-{os.getpid()}"
-    shutil.rmtree(own, ignore_errors=True)  # of a killed process that had the same number
-    own.mkdir(parents=True)
-    try:
-        with temporaries_in(own):
-            yield own
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
+def command_scratch(folder: Path) -> Iterator[Path]:
+    """Give a folder of this command alone, gone after the block, and its temporary files in it."""
+    with own_scratch(folder) as own, temporaries_in(own):
+        yield own
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pipeline.commands.say import (
     one_line_errors,
     print_json,
 )
-from pipeline.commands.scratch import own_scratch
+from pipeline.commands.scratch import command_scratch
 from pipeline.commands.tables import table
 from pipeline.desk import Folders
 from pipeline.index import package_index
@@ -42,7 +42,7 @@ def verify(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Grade every task with patches whose grade is known; fail if any grade is wrong."""
-    with one_line_errors(), own_scratch(cache_folder() / "scratch") as scratch:
+    with one_line_errors(), command_scratch(cache_folder() / "scratch") as scratch:
         folders = Folders(
             run=existing_run(run).absolute(),
             cache=cache_folder(),

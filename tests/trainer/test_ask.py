@@ -1,4 +1,5 @@
 import socket
+import threading
 
 import pytest
 
@@ -49,6 +50,23 @@ def test_a_server_that_is_not_there_is_given_up() -> None:
         port = free.getsockname()[1]
     with pytest.raises(EngineError, match=rf"http://127\.0\.0\.1:{port}/x: .*asked 3 times"):
         ask(f"http://127.0.0.1:{port}/x", {}, patience=PATIENCE)
+
+
+def test_a_reason_that_breaks_off_is_no_other_failure_than_its_status() -> None:
+    reply = b"HTTP/1.1 503 Busy\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{"
+
+    def serve(listening: socket.socket) -> None:
+        for _ in range(2):
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(2**16)
+                connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/x"
+        with pytest.raises(EngineError, match=r"status 503: Busy; .*asked 2 times"):
+            ask(url, {}, patience=Patience(max_tries=2, pause_s=0))
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:

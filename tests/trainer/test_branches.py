@@ -8,7 +8,7 @@ from transformers import Gemma3TextConfig, PreTrainedConfig
 from tests.trainer.samples import segment, target
 from trainer.branches import branch_states, separate_states
 from trainer.forward import hidden_states
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.records import Segment, Target
 from trainer.tiny import random_model, tiny_config
 
@@ -35,7 +35,7 @@ def whole_forward(model: torch.nn.Module, seg: Segment, it: Target) -> torch.Ten
     header = seg.replies[it.reply].header
     ids = np.concatenate([seg.ids[:header], it.hint_ids, seg.ids[header : it.end]])
     with torch.no_grad():
-        states = hidden_states(model, pack_rows([Row(ids=ids)]))
+        states = hidden_states(model, pack_rows([ids]))
     return states[len(ids) - 1 - (it.end - it.start) : -1]
 
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from trainer.canary import Canary, TeacherCollapsedError, canary_error
+from trainer.canary import Canary, TeacherCollapsedError, canary_errors
 from trainer.distill import DistillConfig
 from trainer.teacher import Teacher
 from trainer.tiny import random_model, tiny_config
@@ -27,13 +27,13 @@ def brute_force(model: PreTrainedModel, one: Canary) -> float:
 def test_the_error_is_what_is_missing_from_the_probability_of_good_tokens() -> None:
     model = random_model(tiny_config("dense"), seed=0)
     canaries = [canary(0), canary(1)]
-    expected = np.mean([brute_force(model, one) for one in canaries])
-    assert canary_error(model, canaries) == pytest.approx(expected, abs=1e-6)
+    expected = [brute_force(model, one) for one in canaries]
+    assert canary_errors(model, canaries) == pytest.approx(expected, abs=1e-6)
 
 
 def test_no_canaries_are_refused() -> None:
     with pytest.raises(ValueError, match="no canaries, expected at least one"):
-        canary_error(random_model(tiny_config("dense"), seed=0), [])
+        canary_errors(random_model(tiny_config("dense"), seed=0), [])
 
 
 def learn(model: PreTrainedModel, one: Canary) -> None:
@@ -59,3 +59,15 @@ def test_a_live_teacher_that_forgets_is_stopped_and_a_frozen_one_is_not_touched(
     with pytest.raises(TeacherCollapsedError, match=r"teacher live: error 1\.000 on 1 canaries"):
         live.check([one])
     assert frozen.check([one]) < 0.2
+
+
+def test_more_canaries_that_are_harder_do_not_stop_a_teacher_that_has_not_changed() -> None:
+    model, easy = random_model(tiny_config("dense"), seed=0), canary(0)
+    learn(model, easy)
+    hard = [canary(seed) for seed in (1, 2, 3)]
+    teacher = Teacher(model, DistillConfig(teacher="frozen", canary_bound=0.1))
+    assert teacher.check([easy]) < 0.2
+    assert teacher.check([easy, *hard]) > 0.5
+    again = Teacher(model, DistillConfig(teacher="frozen", canary_bound=0.1))
+    again.load(teacher.state())
+    assert again.check([easy, *hard]) == teacher.check([easy, *hard])

@@ -3,6 +3,7 @@ import pytest
 from trainer import check
 from trainer.check import Checked, check_run, checks_table
 from trainer.config import TrainConfig
+from trainer.engines import open_engine
 from trainer.model import load_model, weights
 
 
@@ -23,7 +24,7 @@ def test_all_that_a_run_rests_on_holds_on_a_tiny_model(kind: str) -> None:
 def test_an_engine_with_other_weights_is_found_out() -> None:
     given = config("dense")
     model = load_model(given.model, seed=0)
-    engine = check.open_engine(given, model)
+    engine = open_engine(given)
     other = {name: it + 0.05 for name, it in weights(model).items()}
     engine.sync(other, version=1)
     drift = next(it for it in check.measure_all(given, model, engine) if "engine and" in it.claim)

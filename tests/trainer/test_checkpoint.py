@@ -100,3 +100,5 @@ def test_a_save_that_is_killed_anywhere_leaves_a_whole_checkpoint(tmp_path: Path
         # What it said is there; the next one may be, too.
         done = int(place.name.removeprefix("step-"))
         assert said <= done <= said + 1
+    publish(tmp_path, done + 1, lambda _: None, config=CheckpointConfig(keep=1))
+    assert list(tmp_path.glob(".*")) == []

@@ -4,11 +4,12 @@ import pytest
 
 from tests.trainer.toy import PROMPTS, ToyWorld, run_toy, toy_config
 from trainer.chat import Chat
-from trainer.check import open_engine
 from trainer.checkpoint import latest
 from trainer.config import TrainConfig
+from trainer.engines import open_engine
 from trainer.evaluate import Scene, Score, evaluate, line_of, total, wilson, with_model_of
-from trainer.model import load_model, load_tokenizer, weights_digest
+from trainer.model import load_model, load_tokenizer, weights
+from trainer.transfer import digest
 
 
 def scene(config: TrainConfig) -> Scene:
@@ -16,7 +17,7 @@ def scene(config: TrainConfig) -> Scene:
         world=ToyWorld(),
         prompts=PROMPTS,
         chat=Chat(load_tokenizer(config.model), config.chat),
-        engine=open_engine(config, load_model(config.model, seed=0)),
+        engine=open_engine(config),
     )
 
 
@@ -52,7 +53,7 @@ def test_the_model_of_a_checkpoint_is_the_one_that_was_trained(tmp_path: Path) -
     place = latest(tmp_path / "checkpoints")
     assert place is not None
     loaded = load_model(with_model_of(config, place).model, seed=0)
-    assert weights_digest(loaded) == weights_digest(trained)
+    assert digest(weights(loaded)) == digest(weights(trained))
     with pytest.raises(ValueError, match="expected that of a checkpoint"):
         with_model_of(config, tmp_path)
 

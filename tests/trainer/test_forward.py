@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from trainer.forward import hidden_states, lm_head
 from trainer.model import ModelConfig, load_model
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.records import Ids
 from trainer.tiny import VOCABULARY, TinyKind
 
@@ -33,7 +33,7 @@ def draw(seed: int = 0) -> list[Ids]:
 
 def packed_logits(model: PreTrainedModel, rows: list[Ids]) -> list[Tensor]:
     """Return the logits of each row, from one packed forward."""
-    packed = pack_rows([Row(ids=ids) for ids in rows])
+    packed = pack_rows(list(rows))
     logits = hidden_states(model, packed) @ lm_head(model).T
     return list(logits.split([len(ids) for ids in rows]))
 
@@ -93,7 +93,7 @@ def test_another_token_in_one_row_leaves_the_logits_of_the_others_bit_equal(
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_gradient_at_all_flows_from_one_row_to_another(kind: TinyKind) -> None:
     model = load(kind)
-    packed = pack_rows([Row(ids=ids) for ids in draw()])
+    packed = pack_rows(list(draw()))
     embedded = model.get_input_embeddings()(packed.input_ids_1T).detach().requires_grad_()
     states = model.base_model(
         inputs_embeds=embedded, position_ids=packed.position_ids_1T, use_cache=False

@@ -12,7 +12,7 @@ from trainer.generate import LocalConfig, LocalEngine
 from trainer.head import token_logprobs
 from trainer.invariant import MIN_ROWS
 from trainer.model import weights
-from trainer.pack import Row, pack_rows
+from trainer.pack import pack_rows
 from trainer.tiny import TinyKind, random_model, tiny_config
 
 torch.set_num_threads(1)
@@ -65,7 +65,7 @@ def test_on_policy_the_ratio_is_1(kind: TinyKind, temperature: float) -> None:
     said = LocalEngine(tiny(kind)).generate(asked)
     rows = [np.concatenate([one.ids, it.ids]) for one, it in zip(asked, said, strict=True)]
     with torch.no_grad():
-        hidden_TD = hidden_states(model, pack_rows([Row(ids=ids) for ids in rows]))
+        hidden_TD = hidden_states(model, pack_rows(list(rows)))
         logprobs_T = token_logprobs(
             hidden_TD[:-1],
             lm_head(model),

@@ -16,10 +16,11 @@ from tests.trainer.samples import sample, segment
 from tests.trainer.toy import PROMPTS, run_toy, toy_config, toy_parts
 from trainer.checkpoint import latest
 from trainer.episode_shards import read_entries
-from trainer.model import weights, weights_digest
+from trainer.model import weights
 from trainer.ranks import Ranks
 from trainer.tasks import prompt_at
 from trainer.trackers import read_metrics
+from trainer.transfer import digest
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +62,7 @@ def all_tries(steps: int, *, prompts: int = 2, group: int = 3) -> list[tuple[int
 def test_a_run_leaves_metrics_episodes_and_a_checkpoint_and_is_the_same_again(
     tmp_path: Path,
 ) -> None:
-    digests = [weights_digest(run_toy(toy_config(), tmp_path / it).learner.model) for it in "ab"]
+    digests = [digest(weights(run_toy(toy_config(), tmp_path / it).learner.model)) for it in "ab"]
     assert digests[0] == digests[1]
     assert numbers(tmp_path / "a") == numbers(tmp_path / "b")
     assert groups(tmp_path / "a") == all_tries(4)
@@ -83,7 +84,7 @@ def test_a_run_that_is_stopped_and_goes_on_is_the_same_to_the_bit(
     whole = run_toy(toy_config(**values), tmp_path / "whole")
     run_toy(toy_config(**values, steps=2), tmp_path / "parts")
     again = run_toy(toy_config(**values), tmp_path / "parts")
-    assert weights_digest(again.learner.model) == weights_digest(whole.learner.model)
+    assert digest(weights(again.learner.model)) == digest(weights(whole.learner.model))
     assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
     assert groups(tmp_path / "parts") == all_tries(4)
 
@@ -107,7 +108,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_been(tmp_pa
             time.sleep(0.03 * number)
             run.send_signal(signal.SIGKILL)
     again = run_toy(toy_config(**values), folder)
-    assert weights_digest(again.learner.model) == weights_digest(whole.learner.model)
+    assert digest(weights(again.learner.model)) == digest(weights(whole.learner.model))
     assert numbers(folder) == numbers(tmp_path / "whole")
     assert groups(folder) == all_tries(6)
 
@@ -144,8 +145,8 @@ def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None
 def test_a_step_whose_loss_is_no_number_changes_no_weight_and_is_told() -> None:
     learner = toy_parts(toy_config()).learner
     good = sample(segment(0, spans=[(5, 9)], length=12), advantage=1.0)
-    before = weights_digest(learner.model)
+    before = digest(weights(learner.model))
     assert learner.learn([replace(good, advantage=math.nan)], step=0).is_skipped
-    assert weights_digest(learner.model) == before
+    assert digest(weights(learner.model)) == before
     assert not learner.learn([good], step=1).is_skipped
-    assert weights_digest(learner.model) != before
+    assert digest(weights(learner.model)) != before

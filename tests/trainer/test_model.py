@@ -15,9 +15,9 @@ from trainer.model import (
     save_model,
     set_weights,
     weights,
-    weights_digest,
 )
 from trainer.tiny import TinyKind, save_tiny, tiny_tokenizer
+from trainer.transfer import digest
 
 torch.set_num_threads(1)
 
@@ -39,7 +39,7 @@ def test_a_model_that_is_saved_loads_again_here_and_in_transformers(
     model = load_model(ModelConfig(source=str(tmp_path / "first")), seed=0)
     save_model(model, tmp_path / "second")
     again = load_model(ModelConfig(source=str(tmp_path / "second")), seed=0)
-    assert weights_digest(again) == weights_digest(model)
+    assert digest(weights(again)) == digest(weights(model))
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "second", local_files_only=True)
     with torch.no_grad():
         assert torch.equal(theirs(IDS).logits, model(IDS).logits)
@@ -68,8 +68,8 @@ def test_to_load_and_to_save_a_model_prints_nothing(
 def test_a_tiny_model_is_that_of_its_folder_and_its_seed(tmp_path: Path, kind: TinyKind) -> None:
     save_tiny(tmp_path, kind, seed=5)
     loaded = load_model(ModelConfig(source=str(tmp_path)), seed=0)
-    assert weights_digest(load_model(ModelConfig(tiny=kind), seed=5)) == weights_digest(loaded)
-    assert weights_digest(load_model(ModelConfig(tiny=kind), seed=6)) != weights_digest(loaded)
+    assert digest(weights(load_model(ModelConfig(tiny=kind), seed=5))) == digest(weights(loaded))
+    assert digest(weights(load_model(ModelConfig(tiny=kind), seed=6))) != digest(weights(loaded))
 
 
 def test_a_loaded_model_has_the_type_asked_for_no_dropout_and_trains() -> None:
@@ -94,7 +94,7 @@ def test_weights_can_be_put_into_another_model_of_the_kind(kind: TinyKind) -> No
     model, other = (load_model(ModelConfig(tiny=kind), seed=seed) for seed in (0, 1))
     places = [parameter.data_ptr() for parameter in other.parameters()]
     set_weights(other, weights(model))
-    assert weights_digest(other) == weights_digest(model)
+    assert digest(weights(other)) == digest(weights(model))
     assert [parameter.data_ptr() for parameter in other.parameters()] == places
     with torch.no_grad():
         assert torch.equal(other(IDS).logits, model(IDS).logits)
@@ -108,9 +108,9 @@ def test_weights_of_another_kind_are_our_mistake() -> None:
 
 def test_the_digest_tells_one_bit() -> None:
     model = load_model(ModelConfig(tiny="dense", dtype="bfloat16"), seed=0)
-    before = weights_digest(model)
+    before = digest(weights(model))
     weights(model)["model.norm.weight"].view(torch.int16)[7] ^= 1
-    assert weights_digest(model) != before
+    assert digest(weights(model)) != before
 
 
 def test_a_tied_weight_is_listed_once() -> None:

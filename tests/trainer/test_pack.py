@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.pack import Row, pack, pack_rows
+from trainer.pack import pack, pack_rows
 
 
 @given(
@@ -34,7 +34,7 @@ def test_rows_that_are_packed_keep_their_ids_and_count_from_zero() -> None:
     ids = np.array([7, 8, 9])
     # As read from a file.
     ids.flags.writeable = False
-    packed = pack_rows([Row(ids=ids), Row(ids=np.array([5])), Row(ids=np.array([1, 2]))])
+    packed = pack_rows([ids, np.array([5]), np.array([1, 2])])
     assert torch.equal(packed.input_ids_1T, torch.tensor([[7, 8, 9, 5, 1, 2]]))
     assert torch.equal(packed.position_ids_1T, torch.tensor([[0, 1, 2, 0, 0, 1]]))
     assert packed.starts == (0, 3, 4, 6)
@@ -42,4 +42,4 @@ def test_rows_that_are_packed_keep_their_ids_and_count_from_zero() -> None:
 
 def test_a_row_without_tokens_is_our_mistake() -> None:
     with pytest.raises(AssertionError, match="rows of"):
-        pack_rows([Row(ids=np.array([], dtype=np.int64)), Row(ids=np.array([1]))])
+        pack_rows([np.array([], dtype=np.int64), np.array([1])])

@@ -9,7 +9,7 @@ from tests.trainer.feedback.episodes import call, episode, says
 from trainer.engine import Generated, Request
 from trainer.feedback.scan import scan
 from trainer.records import Ids, Target, ToolCall
-from trainer.repair import Repair, RepairConfig, Trial, try_hints
+from trainer.repair import Repair, RepairConfig, Trial, hinted_context, try_hints
 
 HINT = np.array([7, 7, 7])
 CONFIG = RepairConfig(tries=3)
@@ -70,9 +70,18 @@ def trial() -> Trial:
     return Trial(episode=made, finding=finding, target=target)
 
 
-def run(*trials: Trial, script: Callable[[Request], str]) -> tuple[list[Repair | None], Scripted]:
+def run(
+    *trials: Trial, script: Callable[[Request], str], max_context_tokens: int = 10_000
+) -> tuple[list[Repair | None], Scripted]:
     engine = Scripted(script)
-    found = try_hints(trials, engine=engine, reader=Letters(), config=CONFIG, seed=0)
+    found = try_hints(
+        trials,
+        engine=engine,
+        reader=Letters(),
+        config=CONFIG,
+        max_context_tokens=max_context_tokens,
+        seed=0,
+    )
     return found, engine
 
 
@@ -121,3 +130,13 @@ def test_what_a_judge_found_is_not_tried_and_shifts_no_other_trial() -> None:
     assert found[1] is not None
     assert found[1].passes
     assert len(engine.asked) == 6
+
+
+def test_a_hint_is_not_tried_where_an_answer_after_it_does_not_fit() -> None:
+    one = trial()
+    needed = len(hinted_context(one)) + CONFIG.max_new_tokens
+    (tried,), _ = run(one, script=lambda _: WRONG, max_context_tokens=needed)
+    (left,), engine = run(one, script=lambda _: WRONG, max_context_tokens=needed - 1)
+    assert tried is not None
+    assert left is None
+    assert engine.asked == []

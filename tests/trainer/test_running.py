@@ -28,7 +28,6 @@ def test_the_reward_reaches_every_segment():
         episodes=(episode,),
         feedback={episode.id: Feedback(findings=(), hinted=(), targets={})},
         canaries=(),
-        seconds=0.0,
     )
     samples = make_samples(rolled, {episode.id: 0.5})
     assert [(it.id, it.advantage) for it in samples] == [("0-room.0/0", 0.5), ("0-room.0/1", 0.5)]

@@ -100,6 +100,7 @@ def test_what_the_server_cannot_answer_is_final_and_says_why(tmp_path: Path) -> 
         engine(url, tmp_path).generate([request([1])])
     with pytest.raises(EngineError, match="asked 2 times"):
         engine(url, tmp_path).sync({}, version=1)
+    assert list(tmp_path.iterdir()) == []
 
 
 GOOD = {

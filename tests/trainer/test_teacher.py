@@ -90,7 +90,7 @@ def test_a_teacher_goes_on_from_its_state_to_the_bit() -> None:
     teacher.update(model)
     assert same(resumed.state(), teacher.state())
     # What the canaries are held against goes with it.
-    assert resumed.state()["error at the start"].item() == first_error
+    assert resumed.state()["errors at first"].tolist() == [first_error]
 
 
 def test_the_state_of_another_model_is_refused() -> None:

@@ -1,12 +1,11 @@
 """`regrow evaluate`: measure how many Tasks a policy solves, without training it."""
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trainer.commands.say import INTERRUPTED, OUT, end, one_line_errors
+from trainer.commands.say import OUT, ending_in_one_line
 
 
 def evaluate(
@@ -25,13 +24,8 @@ def evaluate(
     ] = None,
 ) -> None:
     """Try every Task some times and tell how many are solved, and what went wrong."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    try:
-        with one_line_errors():
-            _evaluate(config, out, checkpoint, attempts=attempts, overrides=override or [])
-    except KeyboardInterrupt:
-        end("stopped; the same command goes on with the next Task", code=INTERRUPTED)
+    with ending_in_one_line("stopped; the same command goes on with the next Task"):
+        _evaluate(config, out, checkpoint, attempts=attempts, overrides=override or [])
 
 
 def _evaluate(

@@ -1,12 +1,11 @@
 """`regrow train`: turn the Tasks of a run into a better policy."""
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trainer.commands.say import BAD_INPUT, INTERRUPTED, OUT, end, one_line_errors
+from trainer.commands.say import BAD_INPUT, OUT, end, ending_in_one_line
 
 
 def train(
@@ -29,13 +28,8 @@ def train(
     ] = False,
 ) -> None:
     """Train a policy on Tasks; hints where it went wrong make it its own teacher."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    try:
-        with one_line_errors():
-            _train(config, out, overrides=override or [], dry_run=dry_run, check=check)
-    except KeyboardInterrupt:
-        end("stopped; the same command goes on from the last checkpoint", code=INTERRUPTED)
+    with ending_in_one_line("stopped; the same command goes on from the last checkpoint"):
+        _train(config, out, overrides=override or [], dry_run=dry_run, check=check)
 
 
 def _train(path: Path, out: Path, *, overrides: list[str], dry_run: bool, check: bool) -> None:

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.sandbox.scratch import own_scratch
 from pipeline.task.manifest import read_manifest, write_manifest
 from pipeline.task.record import Task
 from pipeline.task.shards import read_tasks, write_shards
@@ -56,14 +56,14 @@ def test_a_gold_patch_that_does_not_solve_fails_the_command(copy: Path, regrow: 
 def test_its_trees_are_removed_and_those_of_killed_ones_but_not_those_of_one_at_work(
     copy: Path, regrow: Regrow, cache: Path
 ):
-    with subprocess.Popen(["true"]) as ended:
-        pass
     scratch = cache / "scratch"
-    for pid in (ended.pid, os.getpid()):
-        (scratch / f"verify-{pid}" / "tree").mkdir(parents=True)
-    assert regrow("verify", copy).returncode == 0
-    assert [path.name for path in scratch.iterdir()] == [f"verify-{os.getpid()}"]
-    shutil.rmtree(scratch)
+    # What a killed one leaves: its folder, and a lock that nobody holds.
+    (scratch / "own-killed" / "tree").mkdir(parents=True)
+    (scratch / "own-killed.lock").touch()
+    with own_scratch(scratch) as at_work:
+        assert regrow("verify", copy).returncode == 0
+        left = sorted(path.name for path in scratch.iterdir())
+        assert left == [at_work.name, f"{at_work.name}.lock"]
 
 
 def test_an_interrupt_ends_it(copy: Path, environ: dict[str, str]):

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from trainer.bench.speed.models import Size, save_model
-from trainer.bench.speed.steps import Step, Stepper, one_thread, to_samples
+from trainer.bench.speed.steps import Step, make_learner, one_thread, time_step, to_samples
 from trainer.bench.speed.trl import Answer, Job, run_trl
 from trainer.bench.speed.workload import Rollout, make_steps, to_episodes
 from trainer.distill import DistillConfig
@@ -46,8 +46,8 @@ def replayed(folder: Path, *, size: Size, peer: Path, num_steps: int) -> Duel:
     model = load_model(ModelConfig(source=str(folder / "model"), device="cpu"), seed=0)
     with one_thread():
         rollouts = make_steps(model, num_steps=num_steps, num_prompts=NUM_PROMPTS, group=GROUP)
-        stepper = Stepper(model, CONFIG)
-        steps = [stepper.step(to_samples(to_episodes(step))) for step in rollouts]
+        learner = make_learner(model, CONFIG)
+        steps = [time_step(learner, to_samples(to_episodes(step))) for step in rollouts]
     answers = list(_answers(_job(folder, num_steps=num_steps), steps=rollouts, peer=peer))
     return replace(
         _duel(f"given rollouts, {size}", steps, answers),
@@ -105,7 +105,7 @@ def _rate(num_trained: Sequence[int], cpu_s: Sequence[float]) -> float:
 
 def _sample_and_train(folder: Path, prompts: Sequence[bytes], *, new_tokens: int) -> Iterator[Step]:
     model = load_model(ModelConfig(source=str(folder), device="cpu"), seed=0)
-    stepper, engine = Stepper(model, CONFIG), LocalEngine(copy.deepcopy(model))
+    learner, engine = make_learner(model, CONFIG), LocalEngine(copy.deepcopy(model))
     for start in range(0, len(prompts), NUM_PROMPTS):
         began_s = time.process_time()
         engine.sync(weights(model), version=start)
@@ -125,7 +125,7 @@ def _sample_and_train(folder: Path, prompts: Sequence[bytes], *, new_tokens: int
             for number, ids in enumerate(asked)
         ])
         episodes = to_episodes([_rollout(*it) for it in enumerate(zip(asked, said, strict=True))])
-        step = stepper.step(to_samples(episodes))
+        step = time_step(learner, to_samples(episodes))
         yield replace(step, cpu_s=time.process_time() - began_s)
     engine.close()
 

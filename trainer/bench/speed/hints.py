@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from trainer.bench.speed.long import Shape, roll_out, with_targets
 from trainer.bench.speed.models import Size, save_model
-from trainer.bench.speed.steps import Stepper, one_thread
+from trainer.bench.speed.steps import make_learner, one_thread, time_step
 from trainer.branches import branch_states, separate_states
 from trainer.distill import DistillConfig
 from trainer.model import ModelConfig, load_model
@@ -54,11 +54,11 @@ def measure_hints(folder: Path, *, size: Size, shape: Shape) -> Cost:
             for number, segment in enumerate(segments)
         ]
         hinted = with_targets(plain, shape=shape)
-        stepper = Stepper(model, ObjectiveConfig(distill=DistillConfig()))
+        learner = make_learner(model, ObjectiveConfig(distill=DistillConfig()))
         # What a first step allocates for good belongs to no step.
-        stepper.step(hinted)
-        plain_s, hinted_s = (stepper.step(samples).cpu_s for samples in (plain, hinted))
-        teacher = stepper.teacher.model
+        time_step(learner, hinted)
+        plain_s, hinted_s = (time_step(learner, samples).cpu_s for samples in (plain, hinted))
+        teacher = learner.teacher.model
         return Cost(
             rollout_s=rollout_s,
             plain_s=plain_s,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from trainer.bench.report import Claim, Report, at_least, at_most
+from pipeline.task.claims import Claim, Report, at_least, at_most
 from trainer.bench.speed.against_trl import Duel, replayed, sampled
 from trainer.bench.speed.hints import Cost, measure_hints
 from trainer.bench.speed.long import LONG, SHORT

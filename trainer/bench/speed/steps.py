@@ -9,15 +9,17 @@ import torch
 from transformers import PreTrainedModel
 
 from trainer.credit import advantages
-from trainer.objective import ObjectiveConfig, Scored, count, objective
-from trainer.pack import pack
+from trainer.feedback.targets import Feedback
+from trainer.learner import Learner
+from trainer.objective import ObjectiveConfig
+from trainer.optimizer import OptimizerConfig
+from trainer.ranks import Ranks
 from trainer.records import Episode, Sample
-from trainer.teacher import Teacher
+from trainer.roll import Rolled, make_samples
 
 # Tokens of a packed row: on CPU attention over a packed row costs its length squared.
 ROW_TOKENS = 512
 LR = 1e-5
-MAX_GRAD_NORM = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,55 +32,33 @@ class Step:
     grad_norm: float
 
 
+def make_learner(model: PreTrainedModel, config: ObjectiveConfig) -> Learner:
+    """Return the trainer's own learner over a model."""
+    return Learner(
+        model,
+        objective_config=config,
+        optimizer_config=OptimizerConfig(lr=LR),
+        row_tokens=ROW_TOKENS,
+        ranks=Ranks(),
+    )
+
+
 def to_samples(episodes: Sequence[Episode]) -> list[Sample]:
     """Return every Segment of valid Episodes with its advantage, and without Targets."""
-    credit = advantages(episodes)
-    return [
-        Sample(
-            id=f"{episode.id}/{number}",
-            segment=segment,
-            advantage=credit[episode.id],
-            targets=(),
-        )
-        for episode in episodes
-        if episode.is_valid
-        for number, segment in enumerate(episode.segments)
-    ]
+    feedback = {it.id: Feedback(findings=(), hinted=(), targets={}) for it in episodes}
+    rolled = Rolled(episodes=tuple(episodes), feedback=feedback, canaries=())
+    return make_samples(rolled, advantages(episodes))
 
 
-class Stepper:
-    """A model with its optimizer and teacher."""
-
-    def __init__(self, model: PreTrainedModel, config: ObjectiveConfig) -> None:
-        self.model = model.train()
-        self.teacher = Teacher(model, config.distill)
-        self._config = config
-        self._optimizer = torch.optim.AdamW(
-            model.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.0
-        )
-
-    def step(self, samples: Sequence[Sample]) -> Step:
-        """Take one step on some Samples."""
-        began_s = time.process_time()
-        counts = count(samples)
-        for row in pack([len(it.segment.ids) for it in samples], budget=ROW_TOKENS):
-            loss, _ = objective(
-                self.model,
-                [Scored(sample=samples[number]) for number in row],
-                teacher=self.teacher,
-                denominators=counts,
-                config=self._config,
-            )
-            torch.autograd.backward(loss)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), MAX_GRAD_NORM)
-        self._optimizer.step()
-        self._optimizer.zero_grad()
-        self.teacher.update(self.model)
-        return Step(
-            cpu_s=time.process_time() - began_s,
-            num_trained=int(counts.tokens),
-            grad_norm=float(norm),
-        )
+def time_step(learner: Learner, samples: Sequence[Sample]) -> Step:
+    """Take one step on some Samples."""
+    began_s = time.process_time()
+    learnt = learner.learn(samples, step=0)
+    return Step(
+        cpu_s=time.process_time() - began_s,
+        num_trained=int(learnt.denominators.tokens),
+        grad_norm=learnt.grad_norm,
+    )
 
 
 @contextmanager

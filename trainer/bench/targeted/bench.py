@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from trainer.bench.report import Report
+from pipeline.task.claims import Report
 from trainer.bench.targeted.arms import ARMS, WORLDS, RunConfig, WorldName
 from trainer.bench.targeted.claims import COLUMNS, claims, real_claims, rows, start_claims
 from trainer.bench.targeted.jobs import do_all

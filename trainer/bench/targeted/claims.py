@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from trainer.bench.report import Claim, at_least, at_most
+from pipeline.task.claims import Claim, at_least, at_most
 from trainer.bench.targeted.arm_run import ArmResult
 from trainer.bench.targeted.arms import ARMS, WorldName
 from trainer.bench.targeted.gap import Play

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from trainer.bench.speed.long import SHORT, roll_out, with_targets
-from trainer.bench.speed.steps import Stepper, one_thread, to_samples
+from trainer.bench.speed.steps import make_learner, one_thread, time_step, to_samples
 from trainer.bench.speed.workload import make_steps, to_episodes
 from trainer.distill import DistillConfig
 from trainer.objective import ObjectiveConfig
@@ -16,8 +16,8 @@ def test_what_is_trained_is_what_the_policy_sampled_in_rollouts_of_unequal_lengt
     model = random_model(tiny_config("dense"), seed=0)
     (rollouts,) = make_steps(model, num_steps=1, num_prompts=2, group=4)
     assert len({len(rollout.completion_ids) for rollout in rollouts}) > 2
-    stepper = Stepper(model, ObjectiveConfig(distill=DistillConfig(weight=0)))
-    step = stepper.step(to_samples(to_episodes(rollouts)))
+    learner = make_learner(model, ObjectiveConfig(distill=DistillConfig(weight=0)))
+    step = time_step(learner, to_samples(to_episodes(rollouts)))
     assert step.num_trained == sum(sum(rollout.mask) for rollout in rollouts)
     assert step.grad_norm > 0
 

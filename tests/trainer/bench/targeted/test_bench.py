@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.bench.report import Report
+from pipeline.task.claims import Report
 from trainer.bench.targeted.bench import FULL, QUICK, measure, run
 from trainer.bench.targeted.sft import NoGapError
 

@@ -1,6 +1,6 @@
 import json
 
-from trainer.bench.report import Report, at_least, at_most
+from pipeline.task.claims import Report, at_least, at_most
 
 
 def test_a_report_is_one_json_object_with_its_claims_and_a_table_of_named_cells() -> None:

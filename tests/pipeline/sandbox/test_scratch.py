@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from trainer.scratch import own_scratch
+from pipeline.sandbox.scratch import own_scratch
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from trainer.scratch import own_scratch
+from pipeline.sandbox.scratch import own_scratch
 with own_scratch(Path(sys.argv[1])) as folder:
     (folder / "tree").write_text("x")
     print(folder, flush=True)

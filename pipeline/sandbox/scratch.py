@@ -1,11 +1,14 @@
 """Give a folder for what is temporary, and sweep those that killed processes have left."""
 
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import mkstemp
+
+_PREFIX = "own-"
 
 
 @contextmanager
@@ -17,9 +20,7 @@ def own_scratch(parent: Path) -> Iterator[Path]:
     """
     parent.mkdir(parents=True, exist_ok=True)
     _sweep(parent)
-    with NamedTemporaryFile(prefix="train-", suffix=".lock", dir=parent) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = _folder_of(Path(lock.name))
+    with _locked(parent) as folder:
         folder.mkdir()
         try:
             yield folder
@@ -27,8 +28,25 @@ def own_scratch(parent: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _locked(parent: Path) -> Iterator[Path]:
+    """Give a name for a folder that is this holder's while its lock is."""
+    while True:
+        descriptor, name = mkstemp(prefix=_PREFIX, suffix=".lock", dir=parent)
+        lock = Path(name)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # A sweeper may have come between the file and its lock, and have taken it away.
+            if lock.exists():
+                yield _folder_of(lock)
+                return
+        finally:
+            lock.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
 def _sweep(parent: Path) -> None:
-    for path in parent.glob("train-*.lock"):
+    for path in parent.glob(f"{_PREFIX}*.lock"):
         # It is locked by one that lives, or has just gone.
         with suppress(OSError), path.open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
