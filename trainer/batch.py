@@ -1,6 +1,7 @@
 """Continue contexts side by side: read them, draw a token of each, let go of those that are done.
 
-Letters of shapes: B contexts, S new tokens of each, D width of the model, V vocabulary.
+Letters of shapes: B contexts, S new tokens of each, D width of the model, V vocabulary, R
+layers with a router, K experts of a token.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from trainer.forward import lm_head
 from trainer.invariant import GRAIN, MIN_ROWS, round_up
 from trainer.kv import Kept, Rows, join
 from trainer.records import Ids
+from trainer.routing import recording, routers
 
 # Tokens that a batch can grow by before it is copied to a larger place: at the least, and as a
 # share of what is there.
@@ -36,6 +38,8 @@ class Run:
     # What was said so far.
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    # Of all tokens but the last, [tokens, R, K]; one when it is done.
+    experts: list[Tensor] = field(default_factory=list)
 
     @property
     def num_tokens(self) -> int:
@@ -69,6 +73,7 @@ class Run:
             logprobs=np.array(self.logprobs, np.float32),
             stop="end" if self.has_stopped else "length",
             version=version,
+            experts=self.experts[0].cpu().numpy() if self.request.wants_experts else None,
         )
 
 
@@ -176,13 +181,16 @@ def _forward(model: PreTrainedModel, rows: Rows, ids: Sequence[Ids], *, num_new:
     for row, new in enumerate(ids):
         ids_BS[row, : len(new)] = new
     places_BS, mask_B1SL = rows.feed(num_new, device=model.device, dtype=model.dtype)
-    answer = model.base_model(
-        input_ids=torch.from_numpy(ids_BS).to(model.device),
-        position_ids=functional.pad(places_BS, (0, 0, 0, num_rows - len(ids))),
-        attention_mask=mask_B1SL,
-        cache=rows,
-        use_cache=True,
-    )
+    with recording(routers(model)) as chosen:
+        answer = model.base_model(
+            input_ids=torch.from_numpy(ids_BS).to(model.device),
+            position_ids=functional.pad(places_BS, (0, 0, 0, num_rows - len(ids))),
+            attention_mask=mask_B1SL,
+            cache=rows,
+            use_cache=True,
+        )
+    if chosen:
+        rows.note(chosen)
     return cast("Tensor", answer.last_hidden_state)
 
 

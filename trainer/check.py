@@ -28,6 +28,7 @@ from trainer.model import (
 from trainer.objective import ObjectiveConfig, Scored, count, objective
 from trainer.pack import pack_rows
 from trainer.records import Sample, Segment
+from trainer.routing import require_routers
 from trainer.scoring import measure_logprobs
 from trainer.teacher import Teacher
 from trainer.transfer import digest
@@ -62,6 +63,8 @@ def check_run(config: TrainConfig) -> list[Checked]:
         EngineError: the engine failed.
     """
     model = load_model(config.model, seed=config.seed)
+    if config.rollout.router_replay:
+        require_routers(model, name=config.model.origin)
     engine = open_engine(config)
     try:
         give_weights(engine, model)
@@ -73,7 +76,7 @@ def check_run(config: TrainConfig) -> list[Checked]:
 def measure_all(config: TrainConfig, model: PreTrainedModel, engine: Engine) -> list[Checked]:
     """Measure every property of a model that an engine samples from."""
     chat = Chat(load_tokenizer(config.model), config.chat)
-    asked = make_requests(chat, seed=config.seed, temperature=config.rollout.temperature)
+    asked = make_requests(chat, config.rollout, seed=config.seed)
     first, again = engine.generate(asked), engine.generate(asked)
     segments = [segment_of(*pair) for pair in zip(asked, first, strict=True)]
     probe = _Probe(model, segments, config.objective, dtype=config.model.dtype)

@@ -5,14 +5,15 @@ import numpy as np
 from trainer.chat import Chat
 from trainer.engine import Generated, Request
 from trainer.env import Message
-from trainer.records import Reply, Sample, Segment, Target
+from trainer.records import Reply, Sample, Segment, Target, pad_experts
 from trainer.seeds import derive
+from trainer.tries import RolloutConfig
 
 # Contexts of different lengths, and tokens that are sampled after each.
 NUM_CONTEXTS, NUM_NEW = 4, 24
 
 
-def make_requests(chat: Chat, *, seed: int, temperature: float) -> list[Request]:
+def make_requests(chat: Chat, config: RolloutConfig, *, seed: int) -> list[Request]:
     """Return requests with contexts of different lengths."""
     contexts = [
         chat.prompt([Message(role="user", content="Say anything. " * (1 + 3 * number))], ())
@@ -22,9 +23,10 @@ def make_requests(chat: Chat, *, seed: int, temperature: float) -> list[Request]
         Request(
             ids=context.ids,
             max_new_tokens=NUM_NEW,
-            temperature=temperature,
+            temperature=config.temperature,
             stop_ids=chat.stop_ids,
             seed=derive(seed, "check", number),
+            wants_experts=config.router_replay,
         )
         for number, context in enumerate(contexts)
     ]
@@ -33,6 +35,7 @@ def make_requests(chat: Chat, *, seed: int, temperature: float) -> list[Request]
 def segment_of(request: Request, generated: Generated) -> Segment:
     """Return what came back as a Segment of one Reply."""
     start = len(request.ids)
+    experts = generated.experts
     ids = np.concatenate([request.ids, generated.ids])
     reply = Reply(
         header=start - 1,
@@ -49,6 +52,7 @@ def segment_of(request: Request, generated: Generated) -> Segment:
         sampled=np.arange(len(ids)) >= start,
         logprobs=np.concatenate([np.zeros(start, np.float32), generated.logprobs]),
         replies=(reply,),
+        experts=None if experts is None else pad_experts(experts, len(ids)),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from trainer.chat import Rendered
 from trainer.engine import Generated
-from trainer.records import Flags, Floats, Ids, Reply, Segment, ToolResult
+from trainer.records import Experts, Flags, Floats, Ids, Reply, Segment, ToolResult, pad_experts
 
 
 class Context:
@@ -17,6 +17,8 @@ class Context:
         self._sampled: list[Flags] = [np.zeros(len(prompt.ids), np.bool_)]
         self._logprobs: list[Floats] = [np.zeros(len(prompt.ids), np.float32)]
         self._replies: list[Reply] = []
+        # Of the first tokens; None where no engine said.
+        self._experts: Experts | None = None
         self.num_tokens = len(prompt.ids)
         # Token at which the header of the policy's next message begins.
         self.header = prompt.header
@@ -44,6 +46,10 @@ class Context:
         """Add what the policy said; return where it begins."""
         start = self.num_tokens
         self._add(generated.ids, generated.logprobs)
+        if generated.experts is not None:
+            # What sampled a token is what stays, should a later reading choose otherwise.
+            before = generated.experts[:0] if self._experts is None else self._experts
+            self._experts = np.concatenate([before, generated.experts[len(before) :]])
         return start
 
     def add_reply(self, reply: Reply) -> None:
@@ -63,7 +69,11 @@ class Context:
             sampled=np.concatenate(self._sampled),
             logprobs=np.concatenate(self._logprobs),
             replies=tuple(self._replies),
+            experts=self._padded_experts(),
         )
+
+    def _padded_experts(self) -> Experts | None:
+        return None if self._experts is None else pad_experts(self._experts, self.num_tokens)
 
     def _add(self, ids: Ids, logprobs: Floats | None) -> None:
         self._ids.append(ids)
@@ -76,4 +86,5 @@ class Context:
         self._ids = [self.ids[:num_tokens]]
         self._sampled = [np.concatenate(self._sampled)[:num_tokens]]
         self._logprobs = [np.concatenate(self._logprobs)[:num_tokens]]
+        self._experts = None if self._experts is None else self._experts[:num_tokens]
         self.num_tokens = num_tokens

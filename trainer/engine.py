@@ -1,13 +1,14 @@
 """What samples from the policy, whatever runs it: requests of token ids in, sampled ids out.
 
-Letters of shapes: P tokens of a prompt, N sampled tokens.
+Letters of shapes: P tokens of a prompt, N sampled tokens, L layers with a router, K experts of a
+token.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from trainer.records import Floats, Ids, Stop
+from trainer.records import Experts, Floats, Ids, Stop
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +32,8 @@ class Request:
     stop_ids: tuple[int, ...]
     # Same request, same weights: same tokens, whatever else is asked at the same time.
     seed: int
+    # Whether the answer is to say which experts were chosen.
+    wants_experts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +48,8 @@ class Generated:
     stop: Stop
     # Of the weights that the first token was sampled with.
     version: int
+    # [P + N - 1, L, K], of every token but the last, which no layer has seen; None unless wanted.
+    experts: Experts | None = None
 
 
 class EngineError(RuntimeError):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pipeline.task.files import staged
 from trainer.records import (
     Episode,
+    Experts,
     Finding,
     Flags,
     Ids,
@@ -28,7 +29,7 @@ from trainer.records import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VERSION_KEY = b"regrow.episodes"
 # A reader holds one group at a time.
 ROWS_PER_GROUP = 8
@@ -126,6 +127,8 @@ _SEGMENT = _struct(
     sampled=_LIST(pa.bool_()),
     logprobs=_LIST(pa.float32()),
     replies=_LIST(_REPLY),
+    # Little-endian int16, in the order of the shape; null where the choice was free.
+    experts=_struct(shape=_LIST(_INT), data=pa.binary()),
     targets=_LIST(_TARGET),
 )
 _FINDING = _struct(
@@ -191,7 +194,14 @@ def _segment_row(segment: Segment, targets: tuple[Target, ...]) -> dict[str, Any
             for reply in segment.replies
         ],
         "targets": [_plain(target) for target in targets],
+        "experts": _experts_row(segment.experts),
     }
+
+
+def _experts_row(experts: Experts | None) -> dict[str, Any] | None:
+    if experts is None:
+        return None
+    return {"shape": experts.shape, "data": experts.astype("<i2").tobytes()}
 
 
 def _plain(record: "DataclassInstance") -> dict[str, Any]:
@@ -247,7 +257,14 @@ def _segment(row: dict[str, Any], *, name: str) -> Segment:
             _reply(it, ids, name=f"{name}, reply {number}")
             for number, it in enumerate(row["replies"])
         ),
+        experts=_experts(row["experts"]),
     )
+
+
+def _experts(row: dict[str, Any] | None) -> Experts | None:
+    if row is None:
+        return None
+    return np.frombuffer(row["data"], "<i2").reshape(row["shape"]).astype(np.int16)
 
 
 def _reply(row: dict[str, Any], ids: Ids, *, name: str) -> Reply:

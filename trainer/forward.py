@@ -3,12 +3,14 @@
 Letters of shapes: T tokens of a packed row, D width of the model, V vocabulary.
 """
 
+from contextlib import nullcontext
 from typing import cast
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from trainer.pack import Packed
+from trainer.routing import replaying
 
 
 def hidden_states(model: PreTrainedModel, packed: Packed) -> Tensor:
@@ -18,11 +20,13 @@ def hidden_states(model: PreTrainedModel, packed: Packed) -> Tensor:
     mask, attention takes the borders of rows from where positions begin anew; with either of them
     transformers 5 silently lets rows see one another.
     """
-    answer = model.base_model(
-        input_ids=packed.input_ids_1T.to(model.device),
-        position_ids=packed.position_ids_1T.to(model.device),
-        use_cache=False,
-    )
+    experts_TLK = packed.experts_TLK
+    with replaying(model, experts_TLK) if experts_TLK is not None else nullcontext():
+        answer = model.base_model(
+            input_ids=packed.input_ids_1T.to(model.device),
+            position_ids=packed.position_ids_1T.to(model.device),
+            use_cache=False,
+        )
     return cast("Tensor", answer.last_hidden_state[0])
 
 

@@ -129,7 +129,9 @@ class LocalEngine:
         for batch in batches:
             for row, run in enumerate(batch.runs):
                 if run.is_done:
-                    self._prefixes.add(batch.rows.keep(row, run.read_ids))
+                    kept = batch.rows.keep(row, run.read_ids)
+                    self._prefixes.add(kept)
+                    run.experts.append(kept.experts)
         return gather(batches)
 
 

@@ -1,7 +1,8 @@
 """Keys and values of contexts that are continued side by side, each from position 0 on.
 
-Letters of shapes: B contexts, S new tokens of each, H heads, C tokens that fit, L tokens attended
-to, W width of a head.
+With them goes which experts every token was given. Letters of shapes: B contexts, S new tokens of
+each, H heads, C tokens that fit, L tokens attended to, W width of a head, R layers with a router,
+K experts of a token.
 """
 
 from collections.abc import Sequence
@@ -23,11 +24,13 @@ class Kept:
     ids: Ids
     # Of each layer, keys and values: [H, tokens, W].
     layers: tuple[tuple[Tensor, Tensor], ...]
+    # [tokens, R, K], the experts of each token; R is 0 in a dense model.
+    experts: Tensor
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the keys and values."""
-        return sum(it.nbytes for pair in self.layers for it in pair)
+        """Memory of the keys and values, and of the experts."""
+        return self.experts.nbytes + sum(it.nbytes for pair in self.layers for it in pair)
 
 
 class Rows(Cache):
@@ -47,6 +50,8 @@ class Rows(Cache):
         self.capacity = capacity
         # Of each layer, keys and values: [B, H, C, W].
         self.tensors: list[tuple[Tensor, Tensor]] = []
+        # [B, C, R, K].
+        self.experts = torch.empty(len(lengths), capacity, 0, 0, dtype=torch.int16)
         self._starts = starts
         self._places_BS = torch.empty(0)
         self._shown = 0
@@ -88,11 +93,24 @@ class Rows(Cache):
         self._write(values, value_states)
         return keys[:, :, : self._shown], values[:, :, : self._shown]
 
+    def note(self, chosen: Sequence[Tensor]) -> None:
+        """Write which experts the new tokens were given, [B * S, K] for each router."""
+        chosen_BSRK = torch.stack(list(chosen), dim=1).unflatten(0, (-1, self._places_BS.shape[1]))
+        if not self.experts.shape[2]:
+            self.experts = self._begin_experts(chosen_BSRK)
+        rows_B1 = torch.arange(len(self.lengths), device=chosen_BSRK.device)[:, None]
+        new_BSRK = chosen_BSRK[: len(self.lengths)].to(torch.int16)
+        self.experts[rows_B1, self._places_BS] = new_BSRK
+
     def keep(self, row: int, ids: Ids) -> Kept:
         """Return a copy of the first tokens of a context, as many as ids."""
         layers = ((keys[row], values[row]) for keys, values in self.tensors)
         pairs = ((keys[:, : len(ids)], values[:, : len(ids)]) for keys, values in layers)
-        return Kept(ids=ids, layers=tuple((keys.clone(), values.clone()) for keys, values in pairs))
+        return Kept(
+            ids=ids,
+            layers=tuple((keys.clone(), values.clone()) for keys, values in pairs),
+            experts=self.experts[row, : len(ids)].clone(),
+        )
 
     def _begin(self, states: Tensor, side: int) -> Tensor:
         _, heads, _, width = states.shape
@@ -102,6 +120,15 @@ class Rows(Cache):
             if start is not None:
                 layer = start.layers[len(self.tensors)]
                 whole[row, :, :length] = layer[side][:, :length]
+        return whole
+
+    def _begin_experts(self, chosen_BSRK: Tensor) -> Tensor:
+        whole = chosen_BSRK.new_zeros(
+            len(self.lengths), self.capacity, *chosen_BSRK.shape[2:], dtype=torch.int16
+        )
+        for row, (start, length) in enumerate(zip(self._starts, self.lengths, strict=False)):
+            if start is not None:
+                whole[row, :length] = start.experts[:length]
         return whole
 
     def _write(self, whole: Tensor, states: Tensor) -> None:
@@ -122,7 +149,18 @@ def join(parts: Sequence[tuple[Rows, Sequence[int]]], *, capacity: int) -> Rows:
             for side in range(2)
         )
         joined.tensors.append((keys, values))
+    joined.experts = _join_experts(parts, joined)
     return joined
+
+
+def _join_experts(parts: Sequence[tuple[Rows, Sequence[int]]], joined: Rows) -> Tensor:
+    of_each = [rows.experts[list(chosen)] for rows, chosen in parts]
+    out = of_each[0].new_zeros(len(joined.lengths), joined.capacity, *of_each[0].shape[2:])
+    used, at = max(joined.lengths), 0
+    for some in (it[:, :used] for it in of_each):
+        out[at : at + len(some), : some.shape[1]] = some
+        at += len(some)
+    return out
 
 
 def _join(wholes: Sequence[Tensor], chosen: Sequence[Sequence[int]], joined: Rows) -> Tensor:

@@ -45,6 +45,11 @@ class ModelConfig(Settings):
     # `auto` is the current GPU where there is one.
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
+    @property
+    def origin(self) -> str:
+        """What the model is called: its source, or the kind of the tiny one."""
+        return self.source or f"tiny {self.tiny}"
+
     @model_validator(mode="after")
     def _has_one_origin(self) -> Self:
         if bool(self.source) == bool(self.tiny):

@@ -1,6 +1,6 @@
 """Pack rows of tokens into one long row for a model.
 
-Letters of shapes: T tokens of a packed row.
+Letters of shapes: T tokens of a packed row, L layers with a router, K experts of a token.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.records import Ids
+from trainer.records import Experts, Ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +24,8 @@ class Packed:
     position_ids_1T: Tensor
     # Where each row begins, and the number of all tokens: row i is `starts[i]:starts[i + 1]`.
     starts: tuple[int, ...]
+    # [T, L, K], which experts are chosen, -1 where the router is free; None where it always is.
+    experts_TLK: Tensor | None = None
 
 
 def pack(lengths: Sequence[int], *, budget: int) -> list[list[int]]:
@@ -50,12 +52,27 @@ def pack(lengths: Sequence[int], *, budget: int) -> list[list[int]]:
     return sorted(sorted(members) for members in bins)
 
 
-def pack_rows(rows: Sequence[Ids]) -> Packed:
-    """Lay rows [T] one after another, each with positions of its own and at least one token."""
+def pack_rows(rows: Sequence[Ids], *, experts: Sequence[Experts | None] = ()) -> Packed:
+    """Lay rows [T] one after another, each with positions of its own and at least one token.
+
+    Experts [T, L, K] are those of each row; a row without any is free to choose.
+    """
     lengths = [len(row) for row in rows]
     assert min(lengths, default=0) > 0, f"rows of {lengths} tokens; each must have one"
     return Packed(
         input_ids_1T=torch.from_numpy(np.concatenate(rows))[None],
         position_ids_1T=torch.cat([torch.arange(length) for length in lengths])[None],
         starts=(0, *accumulate(lengths)),
+        experts_TLK=_join(experts, lengths),
     )
+
+
+def _join(experts: Sequence[Experts | None], lengths: Sequence[int]) -> Tensor | None:
+    shape = next((it.shape[1:] for it in experts if it is not None), None)
+    if shape is None:
+        return None
+    free = (
+        np.full((length, *shape), -1, np.int16) if it is None else it
+        for it, length in zip(experts, lengths, strict=True)
+    )
+    return torch.from_numpy(np.concatenate(list(free)))

@@ -1,6 +1,7 @@
 """The records that flow through the trainer: from a call of a tool to a Sample that is trained on.
 
-Letters of shapes: T tokens of a Segment, H tokens of a hint.
+Letters of shapes: T tokens of a Segment, H tokens of a hint, L layers with a router, K experts of
+a token.
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
+Experts = NDArray[np.int16]
 
 # How the policy's message ended: with its end token, or at the cap on new tokens.
 Stop = Literal["end", "length"]
@@ -93,6 +95,15 @@ class Segment:
     # [T], log-probability of a sampled token under the weights that sampled it; 0 elsewhere.
     logprobs: Floats
     replies: tuple[Reply, ...]
+    # [T, L, K], the experts that the engine chose, which training chooses again; -1 where it did
+    # not say, None where the choice is free.
+    experts: Experts | None = None
+
+
+def pad_experts(experts: Experts, length: int) -> Experts:
+    """Return the experts of a Segment's first tokens as those [T, L, K] of all its tokens."""
+    padding = ((0, length - len(experts)), (0, 0), (0, 0))
+    return np.pad(experts, padding, constant_values=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,6 +15,7 @@ from trainer.model import load_model, load_tokenizer
 from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
 from trainer.reporter import Reporter, require_same
+from trainer.routing import require_routers
 from trainer.trackers import require_trackers
 
 # Numbers held for a weight: itself, its gradient, two moments.
@@ -52,6 +53,8 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
     chat = Chat(tokenizer, config.chat)
     with open_world(config.tasks, config=config.task, seed=config.seed) as (world, prompts):
         model = load_model(config.model, seed=config.seed, copies=_count_copies(config))
+        if config.rollout.router_replay:
+            require_routers(model, name=config.model.origin)
         yield Parts(
             world=world,
             prompts=prompts,

@@ -59,6 +59,7 @@ class Running:
             temperature=self._config.temperature,
             stop_ids=self._chat.stop_ids,
             seed=derive(self._seed, "sample", *part),
+            wants_experts=self._config.router_replay,
         )
 
     def take(self, generated: Generated) -> None:

@@ -48,7 +48,7 @@ def score(
     """
     if any(segment.sampled[0] for segment in segments):
         raise ValueError("a Segment begins with a sampled token, expected a prompt before it")
-    packed = pack_rows([segment.ids for segment in segments])
+    packed = pack_rows([it.ids for it in segments], experts=[it.experts for it in segments])
     states_TD = hidden_states(model, packed)
     device = states_TD.device
     ids_T = packed.input_ids_1T[0].to(device)

@@ -10,6 +10,9 @@ since servers take defaults from the model's folder: `top_p` 1, `top_k` -1, `min
 (a stop id included), `.prompt_token_ids` (where there: must be the prompt), `.finish_reason`
 (`stop` or `length`), `.logprobs.token_logprobs`, and `metadata.weight_version`. Log-probabilities
 must be those at the request's temperature: start vLLM with `--logprobs-mode processed_logprobs`.
+For router replay `return_routed_experts` is sent, and `choices[0].routed_experts` read: base64 of
+an array [tokens - 1, layers, experts of a token] in NumPy's own format (vLLM: start it with
+`--enable-return-routed-experts`).
 
 `POST /pause?mode=keep`, `POST /resume`: no request is lost in between.
 
@@ -21,6 +24,8 @@ tensors that are served from now on, and `weight_version`. Stock servers take we
 Errors have a status of 4xx or 5xx and an `error.message`; which are asked again: `trainer.ask`.
 """
 
+import base64
+import io
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -35,6 +40,7 @@ from torch import Tensor
 
 from trainer.ask import Patience, ask, show
 from trainer.engine import EngineError, Generated, Request, check_requests
+from trainer.records import Experts
 from trainer.settings import Settings
 from trainer.transfer import write_weights
 
@@ -147,6 +153,7 @@ def _body(request: Request, *, model: str) -> dict[str, object]:
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
+        **({"return_routed_experts": True} if request.wants_experts else {}),
     }
 
 
@@ -172,6 +179,7 @@ def _generated(answer: dict[str, object], request: Request, *, version: int) -> 
             _check_prompt(rest.get("prompt_token_ids"), request)
             _check_numbers(ids, logprobs, request)
             _check_end(ids, reason, request)
+            experts = _experts(rest.get("routed_experts"), request, num_new=len(ids))
         case _:
             raise ValueError(
                 f"{show(answer)}; expected one choice with token_ids, token_logprobs and "
@@ -182,6 +190,25 @@ def _generated(answer: dict[str, object], request: Request, *, version: int) -> 
         logprobs=np.array(logprobs, np.float32),
         stop="end" if reason == "stop" else "length",
         version=version,
+        experts=experts,
+    )
+
+
+def _experts(text: object, request: Request, *, num_new: int) -> Experts | None:
+    """Read which experts were chosen, where this was asked for."""
+    if not request.wants_experts:
+        return None
+    try:
+        found = np.load(io.BytesIO(base64.b64decode(str(text), validate=True)))
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"routed_experts {show(text)}, expected base64 of an array") from error
+    num_tokens = len(request.ids) + num_new - 1
+    match found.shape:
+        case (length, _, _) if length == num_tokens and found.dtype.kind in "iu":
+            return found.astype(np.int16)
+    raise ValueError(
+        f"routed_experts {found.dtype} of shape {found.shape}, expected whole numbers of "
+        f"{num_tokens} tokens, layers and experts"
     )
 
 

@@ -5,6 +5,8 @@ begins: `/pause?mode=keep` keeps what waits, and no answer mixes two versions of
 is no text, in or out, and no distribution other than the model's own at a temperature.
 """
 
+import base64
+import io
 import json
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +23,7 @@ from transformers import PreTrainedModel
 from trainer.engine import EngineError, Request
 from trainer.generate import LocalEngine
 from trainer.model import ModelConfig, load_model, weights
+from trainer.records import Experts
 from trainer.service import Service
 from trainer.settings import Settings
 from trainer.transfer import digest, read_weights
@@ -38,6 +41,7 @@ class Completion(Settings):
     ignore_eos: Literal[True]
     logprobs: Annotated[int, Field(ge=0, le=1)]
     return_token_ids: Literal[True]
+    return_routed_experts: bool = False
     top_p: Annotated[float, Field(ge=1, le=1)] = 1.0
     top_k: Annotated[int, Field(ge=-1, le=0)] = -1
     min_p: Annotated[float, Field(ge=0, le=0)] = 0.0
@@ -113,6 +117,7 @@ class Server(ThreadingHTTPServer):
                 temperature=body.temperature,
                 stop_ids=body.stop_token_ids,
                 seed=body.seed,
+                wants_experts=body.return_routed_experts,
             )
         )
         choice = {
@@ -122,6 +127,7 @@ class Server(ThreadingHTTPServer):
             "prompt_token_ids": body.prompt,
             "logprobs": {"token_logprobs": said.logprobs.tolist()},
             "finish_reason": "stop" if said.stop == "end" else "length",
+            "routed_experts": None if said.experts is None else _as_base64(said.experts),
         }
         return {
             "object": "text_completion",
@@ -169,6 +175,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+
+def _as_base64(experts: Experts) -> str:
+    data = io.BytesIO()
+    np.save(data, experts)
+    return base64.b64encode(data.getvalue()).decode()
 
 
 def _error(message: str) -> dict[str, object]:

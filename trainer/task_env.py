@@ -12,9 +12,9 @@ from pydantic import Field
 from pipeline.agent.attempt import solver_bench
 from pipeline.agent.tools import Call, Workbench
 from pipeline.sandbox.choose import SandboxName
-from pipeline.task.canonical import content_id
+from pipeline.task.canonical import canonical_json, content_id
 from pipeline.task.grade import Desk, Grade, grade
-from pipeline.task.record import Instruction, Task
+from pipeline.task.record import Instruction, Task, Turn
 from pipeline.task.shards import TaskPlace, read_task
 from pipeline.task.suite import TREE
 from pipeline.task.work_tree import patch_between, read_work_tree
@@ -22,6 +22,7 @@ from trainer.env import Message, Outcome, PromptError
 from trainer.records import ToolCall, ToolResult
 from trainer.settings import Settings
 from trainer.tools import SOLVING, ToolName, describe_tools
+from trainer.watch import Watcher
 
 # Beside the package; see the README there.
 TEMPLATE = Path(__file__).parent.parent / "task_templates" / "solver" / "solver.md.j2"
@@ -39,6 +40,9 @@ class TaskConfig(Settings):
     tools: tuple[ToolName, ...] = Field(default=SOLVING, min_length=1)
     # Of work that was made to look solved: reward 0, or none at all, so that nothing is learnt.
     tampered: Literal["zero", "drop"] = "zero"
+    # Of work that the monitor calls hacked, whatever its tests say: its label is kept in any case,
+    # reward 0, or none at all. `off` looks at nothing.
+    monitor: Literal["off", "flag", "zero", "drop"] = "flag"
     # Where code of repositories and of the policy runs.
     sandbox: SandboxName = "auto"
 
@@ -64,6 +68,7 @@ class TaskWorld:
         """
         self._places, self._open_desk = places, open_desk
         self._config, self._seed = config, seed
+        self._watcher = None if config.monitor == "off" else Watcher()
 
     @contextmanager
     def open(self, prompt: str, *, draw: str) -> Iterator["TaskEnvironment"]:
@@ -80,7 +85,12 @@ class TaskWorld:
         desk = self._open_desk(task)
         with solver_bench(task, desk=desk) as workbench:
             yield TaskEnvironment(
-                task, instruction, desk=desk, workbench=workbench, config=self._config
+                task,
+                instruction,
+                desk=desk,
+                workbench=workbench,
+                config=self._config,
+                watcher=self._watcher,
             )
 
 
@@ -110,6 +120,7 @@ class TaskEnvironment:
         desk: Desk,
         workbench: Workbench,
         config: TaskConfig,
+        watcher: Watcher | None = None,
     ) -> None:
         self.messages = (
             Message(role="system", content=_how_to_work(config.tools)),
@@ -118,6 +129,9 @@ class TaskEnvironment:
         self.tools = describe_tools(config.tools)
         self._task, self._desk, self._workbench, self._config = task, desk, workbench, config
         self._before = read_work_tree(workbench.tree)
+        self._watcher = watcher
+        # What was done, as the monitor reads it.
+        self._turns: list[Turn] = []
 
     def call(self, call: ToolCall) -> ToolResult:
         """Use a tool of the workbench, which says what is wrong with a wrong call.
@@ -131,6 +145,8 @@ class TaskEnvironment:
         answer = self._workbench.use(Call(thought="", tool=call.name, arguments=arguments))
         # Bytes of a file that are no UTF-8 come as halves of surrogates, which no tokenizer takes.
         text = answer.output.encode("utf-8", "backslashreplace").decode()
+        said = canonical_json(arguments)
+        self._turns.append(Turn(thought="", tool=call.name, arguments=said, output=text))
         return ToolResult(ok=answer.ok, text=text)
 
     def _refusal(self, name: str, arguments: Mapping[str, object]) -> str:
@@ -151,18 +167,25 @@ class TaskEnvironment:
         del said
         patch = patch_between(self._before, self._workbench.finish())
         result = grade(self._task, patch, desk=self._desk)
+        label = ""
+        if self._watcher is not None:
+            label = self._watcher.label(self._task, self._turns, result, desk=self._desk)
         return Outcome(
-            reward=self._reward(result),
+            reward=self._reward(result, label),
             verdict=result.verdict,
             detail=result.detail,
             patch=patch,
+            monitored=label,
         )
 
-    def _reward(self, result: Grade) -> float | None:
-        is_dropped = result.verdict == "tampered" and self._config.tampered == "drop"
-        if is_dropped or result.verdict == "invalid":
+    def _reward(self, result: Grade, label: str) -> float | None:
+        """Return what the work is worth; None where nothing is to be learnt from it."""
+        todo: list[str] = [self._config.tampered] if result.verdict == "tampered" else []
+        if label == "hacked":
+            todo.append(self._config.monitor)
+        if "drop" in todo or result.verdict == "invalid":
             return None
-        return float(result.verdict == "solved")
+        return float(result.verdict == "solved" and "zero" not in todo)
 
 
 @cache

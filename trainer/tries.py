@@ -25,6 +25,8 @@ class RolloutConfig(Settings):
     temperature: NonNegativeFloat = 1.0
     # When the context is full: go on from a summary that the policy writes, or stop.
     on_full: Literal["summarise", "end"] = "summarise"
+    # Have training choose the experts that the engine chose; for mixtures of experts.
+    router_replay: bool = False
     # Environments that work at once.
     jobs: int = Field(default=2, ge=1)
 

@@ -5,6 +5,7 @@ from trainer.check import Checked, check_run, checks_table
 from trainer.config import TrainConfig
 from trainer.engines import open_engine
 from trainer.model import load_model, weights
+from trainer.tries import RolloutConfig
 
 
 def config(kind: str) -> TrainConfig:
@@ -19,6 +20,14 @@ def test_all_that_a_run_rests_on_holds_on_a_tiny_model(kind: str) -> None:
     found = check_run(config(kind))
     assert [it for it in found if not it.holds] == []
     assert len({it.claim for it in found}) == len(found) == 9
+
+
+def test_all_of_it_holds_with_replayed_experts_which_a_dense_model_has_not() -> None:
+    given = config("qwen3_moe").model_copy(update={"rollout": RolloutConfig(router_replay=True)})
+    assert [it for it in check_run(given) if not it.holds] == []
+    dense = config("dense").model_copy(update={"rollout": RolloutConfig(router_replay=True)})
+    with pytest.raises(ValueError, match=r"tiny dense: rollout\.router_replay"):
+        check_run(dense)
 
 
 def test_an_engine_with_other_weights_is_found_out() -> None:

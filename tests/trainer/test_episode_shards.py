@@ -89,6 +89,7 @@ def segments(draw: st.DrawFn) -> Segment:
         sampled=draw(hnp.arrays(np.bool_, length)),
         logprobs=draw(hnp.arrays(np.float32, length, elements=floats)),
         replies=(reply,),
+        experts=draw(st.none() | hnp.arrays(np.int16, (length, 2, 3))),
     )
 
 
@@ -149,7 +150,7 @@ def test_a_file_that_is_no_shard_of_episodes_is_named(tmp_path: Path) -> None:
         list(read_entries(tmp_path / "text"))
     write_entries(tmp_path / "old", [taught()])
     pq.write_table(pq.read_table(tmp_path / "old").replace_schema_metadata(), tmp_path / "old")
-    with pytest.raises(EpisodeError, match="old: version none of Episodes, expected 1"):
+    with pytest.raises(EpisodeError, match="old: version none of Episodes, expected 2"):
         list(read_entries(tmp_path / "old"))
 
 
@@ -157,7 +158,7 @@ def test_a_file_without_one_of_the_columns_is_named(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
     write_entries(path, [taught()])
     pq.write_table(pq.read_table(path).drop_columns("detail"), path)
-    with pytest.raises(EpisodeError, match=r"e\.parquet: columns are not those of version 1"):
+    with pytest.raises(EpisodeError, match=r"e\.parquet: columns are not those of version 2"):
         list(read_entries(path))
 
 
@@ -182,7 +183,7 @@ def test_duckdb_reads_hints_and_tokens(tmp_path: Path) -> None:
         ' segments[1].replies[2]."end", len(segments[1].ids), list_sum(segments[1].sampled::INT[])'
         f" FROM '{tmp_path}/*.parquet'"
     ).fetchall()
-    assert found == [(1, 3, 1.0, 0.5, "Tools: f.", 20, 20, 10)]
+    assert found == [(2, 3, 1.0, 0.5, "Tools: f.", 20, 20, 10)]
 
 
 def test_hugging_face_datasets_loads_every_column(tmp_path: Path) -> None:

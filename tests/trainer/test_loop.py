@@ -75,6 +75,24 @@ def test_a_run_leaves_metrics_episodes_and_a_checkpoint_and_is_the_same_again(
     assert last["episodes"] == last["valid"] == 6
 
 
+def test_experts_are_replayed_in_every_turn_and_kept_with_the_episodes(tmp_path: Path) -> None:
+    rollout = {**toy_config().rollout.model_dump(), "router_replay": True}
+    given = toy_config(steps=2, rollout=rollout, model={"tiny": "qwen3_moe", "device": "cpu"})
+    run_toy(given, tmp_path)
+    kept = [
+        it.episode
+        for path in sorted((tmp_path / "episodes").iterdir())
+        for it in read_entries(path)
+    ]
+    for found in (it for episode in kept for it in episode.segments):
+        assert found.experts is not None
+        # Two layers, two experts of a token; the last token went through no layer.
+        assert found.experts.shape == (len(found.ids), 2, 2)
+        assert (found.experts[:-1] >= 0).all()
+        assert (found.experts[-1] == -1).all()
+    assert numbers(tmp_path)[0]["mismatch_kl"] == pytest.approx(0, abs=1e-6)
+
+
 @pytest.mark.parametrize("staleness", [0, 1])
 @pytest.mark.parametrize("teacher", ["ema", "frozen"])
 def test_a_run_that_is_stopped_and_goes_on_is_the_same_to_the_bit(

@@ -1,10 +1,14 @@
+import base64
 import copy
+import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
@@ -64,6 +68,55 @@ def test_a_served_model_says_what_a_local_one_says_before_and_after_a_sync(tmp_p
         assert http.version == 4
         assert http.generate([]) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_served_mixture_of_experts_tells_what_a_local_one_tells(tmp_path: Path) -> None:
+    def mixture() -> Any:
+        return random_model(tiny_config("qwen3_moe"), seed=1)
+
+    plain = request(ids_of(9, seed=0), seed=1)
+    wanted = replace(plain, wants_experts=True)
+    (local,) = LocalEngine(mixture()).generate([wanted])
+    with serving(mixture()) as url:
+        bare, served = engine(url, tmp_path).generate([plain, wanted])
+    assert bare.experts is None
+    assert local.experts is not None
+    assert served.experts is not None
+    assert served.experts.dtype == local.experts.dtype
+    assert served.experts.tolist() == local.experts.tolist()
+
+
+def as_base64(array: Any) -> str:
+    data = io.BytesIO()
+    np.save(data, array)
+    return base64.b64encode(data.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        "",
+        "@@",
+        base64.b64encode(b"no array").decode(),
+        as_base64(np.zeros((2, 1, 1), np.uint8)),
+        as_base64(np.zeros((3, 1), np.uint8)),
+        as_base64(np.zeros((3, 1, 1), np.float32)),
+        as_base64(np.array([{}] * 3, object)),
+    ],
+)
+def test_experts_that_are_wanted_and_not_told_are_a_failure_of_the_server(
+    tmp_path: Path, sent: str | None
+) -> None:
+    answer = copy.deepcopy(GOOD)
+    answer["choices"][0]["routed_experts"] = sent  # type: ignore[index]
+    wanted = replace(request([1, 2], new=3, stop=(5,)), wants_experts=True)
+    with played(lambda _: (200, answer)) as seen:
+        with pytest.raises(EngineError, match=r"/v1/completions: routed_experts .*expected"):
+            engine(seen.url, tmp_path).generate([wanted])
+        assert seen.asked[0][2]["return_routed_experts"] is True
+        # Others do not care.
+        engine(seen.url, tmp_path).generate([replace(wanted, wants_experts=False)])
 
 
 def test_an_answer_of_another_version_of_the_weights_is_refused(tmp_path: Path) -> None:

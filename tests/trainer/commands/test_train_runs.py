@@ -91,6 +91,19 @@ def test_an_endpoint_that_is_down_ends_it_in_one_line_after_some_tries(
     assert done.stderr.count("\n") == 1
 
 
+def test_losses_that_are_no_numbers_are_skipped_counted_and_end_it_after_a_limit(
+    command: list[str], environ: dict[str, str], tmp_path: Path
+) -> None:
+    # No float32: whatever is multiplied by it is no number.
+    spoilt = ("objective.loss.weight=1e300", "max_bad_steps=2")
+    done = run(command, environ, "steps=9", *spoilt)
+    assert done.returncode == 1
+    assert "step 1: the loss is no number, 2 steps in a row" in done.stderr
+    assert done.stderr.count("error: ") == 1
+    assert [it["is_skipped"] for it in read_metrics(tmp_path / "out")] == [1, 1]
+    assert (tmp_path / "out" / "checkpoints" / "latest").exists()
+
+
 def test_ctrl_c_ends_it_in_one_line_and_leaves_nothing(
     command: list[str], environ: dict[str, str], own_cache: Path, tmp_path: Path
 ) -> None:
