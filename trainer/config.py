@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from trainer.chat import ChatConfig
 from trainer.checkpoint import CheckpointConfig
 from trainer.credit import CreditConfig
+from trainer.feedback.judge import JudgeConfig
 from trainer.feedback.targets import TargetsConfig
 from trainer.generate import LocalConfig
 from trainer.model import ModelConfig
@@ -72,6 +73,8 @@ class TrainConfig(Settings):
     engine: EngineConfig = EngineConfig()
     credit: CreditConfig = CreditConfig()
     feedback: TargetsConfig = TargetsConfig()
+    # Model that is asked besides what could have been better; None for none.
+    judge: JudgeConfig | None = None
     # Tries each hint before it counts; None for none.
     repair: RepairConfig | None = None
     objective: ObjectiveConfig = ObjectiveConfig()

@@ -136,6 +136,7 @@ def _roll(step: int, *, config: TrainConfig, parts: Parts) -> Rolled:
         rollout=config.rollout,
         feedback=config.feedback,
         repair=config.repair,
+        judge=config.judge,
     )
     return roll(
         own,

@@ -20,7 +20,7 @@ class RepairConfig(Settings):
 
     # Times that the policy answers with the hint, and as often without it.
     tries: int = Field(default=4, ge=1)
-    # An answer that is longer is looked at as far as it goes.
+    # An answer that is longer mends nothing.
     max_new_tokens: int = Field(default=256, ge=1)
     # That of the rollouts.
     temperature: float = Field(default=1.0, gt=0)

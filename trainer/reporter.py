@@ -13,6 +13,7 @@ from pipeline.task.files import write_whole
 from trainer.checkpoint import LATEST
 from trainer.config import ConfigError, TrainConfig
 from trainer.episode_shards import Entry, write_entries
+from trainer.feedback.counts import count_feedback, rates
 from trainer.loop import Step
 from trainer.ranks import Ranks
 from trainer.records import Episode
@@ -26,6 +27,9 @@ CONFIG = "config.json"
 FREE = (
     "checkpoint",
     "engine.http",
+    "judge.jobs",
+    "judge.patience",
+    "judge.url",
     "max_bad_steps",
     "max_mismatch_kl",
     "ranks",
@@ -87,6 +91,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         name = f"step-{step.number:06}-rank-{self._ranks.rank}.parquet"
         (self._folder / "episodes").mkdir(exist_ok=True)
         write_entries(self._folder / "episodes" / name, _entries(step))
+        self._complain(step)
         counted = self._ranks.sum_numbers(count(step), f"step {step.number}, counts of Episodes")
         numbers = measure(step, counted)
         if not self._ranks.is_first:
@@ -98,6 +103,16 @@ class Reporter(AbstractContextManager["Reporter"]):
         for tracker in self._trackers:
             tracker.log(step.number, numbers)
         OUT.print(line_of(step, numbers, num_steps=self._config.steps), soft_wrap=True)
+
+    def _complain(self, step: Step) -> None:
+        """Say in one line why the judge did not judge Episodes of this rank."""
+        if why := next(iter(step.rolled.unjudged.values()), ""):
+            number = len(step.rolled.unjudged)
+            ERR.print(
+                f"step {step.number + 1}: {number} episodes of this rank are not judged: {why}",
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def require_same(config: TrainConfig, folder: Path) -> None:
@@ -124,16 +139,12 @@ def require_same(config: TrainConfig, folder: Path) -> None:
 
 def count(step: Step) -> dict[str, float]:
     """Count what the Episodes of one rank came to; counts of ranks add up."""
-    counted: Counter[str] = Counter()
+    counted: Counter[str] = Counter(unjudged=len(step.rolled.unjudged))
     for episode in step.rolled.episodes:
         counted.update([f"ended/{episode.ending}", f"verdict/{episode.verdict}", "episodes"])
         if episode.reward is not None:
             counted.update({"valid": 1, "reward": episode.reward})
-        feedback = step.rolled.feedback[episode.id]
-        counted.update(f"fired/{it.kind}" for it in feedback.findings)
-        counted["fired"] += len(feedback.findings)
-        counted["replies"] += sum(len(it.replies) for it in episode.segments)
-    return dict(counted)
+    return dict(counted) | count_feedback(step.rolled.episodes, step.rolled.feedback)
 
 
 def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
@@ -143,8 +154,6 @@ def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
     per_token = {name: learnt.sums.get(name, 0.0) / max(tokens, 1) for name in PER_TOKEN}
     others = {name: it for name, it in learnt.sums.items() if name not in CONSTANT.union(PER_TOKEN)}
     means = {"reward": counted.get("reward", 0.0) / max(counted.get("valid", 0.0), 1)}
-    if counted.get("replies"):
-        means["findings_per_reply"] = counted["fired"] / counted["replies"]
     if step.canary_error is not None:
         means["canary_error"] = step.canary_error
     return {
@@ -152,6 +161,7 @@ def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
         **others,
         **per_token,
         **means,
+        **rates(counted),
         "tokens": tokens,
         "target_tokens": target_tokens,
         "grad_norm": learnt.grad_norm,
@@ -178,6 +188,8 @@ def line_of(step: Step, numbers: Mapping[str, float], *, num_steps: int) -> str:
         f"grad {numbers['grad_norm']:.3f}",
         f"{step.rollout_s:.1f} + {step.learn_s:.1f} s",
     ]
+    if unjudged := numbers.get("unjudged"):
+        parts.append(f"not judged {unjudged:.0f}")
     if lost:
         parts.append(f"lost {lost:.0f}")
     if step.learnt.is_skipped:

@@ -1,12 +1,14 @@
 """Run the Episodes of a step and say what could have been better: all that one engine is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainer.canary import Canary
 from trainer.chat import Chat
 from trainer.engine import Engine
 from trainer.env import World
+from trainer.feedback.judge import JudgeConfig
+from trainer.feedback.panel import Judged, judge_all
 from trainer.feedback.targets import Feedback, TargetsConfig, give_feedback
 from trainer.records import Episode, Finding, Sample, Target
 from trainer.repair import RepairConfig, Trial, try_hints
@@ -22,6 +24,7 @@ class RollConfig(Settings):
     rollout: RolloutConfig
     feedback: TargetsConfig
     repair: RepairConfig | None
+    judge: JudgeConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class Rolled:
     feedback: Mapping[str, Feedback]
     # Hinted contexts in which the policy did well.
     canaries: tuple[Canary, ...]
+    # Why the judge said nothing, by id of the Episode; empty where none is asked.
+    unjudged: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan(position: int, prompts: Sequence[str], *, group: int) -> list[Try]:
@@ -56,7 +61,7 @@ def roll(
 ) -> Rolled:
     """Run some tries to their end, find what could have been better, and try the hints.
 
-    `watch` is told of each Episode when it ends.
+    `watch` is told of each Episode when it ends. A judge that fails costs its own findings alone.
 
     Raises:
         EngineError: the engine failed.
@@ -70,11 +75,14 @@ def roll(
         watch(episode)
         found.append(episode)
     episodes = tuple(sorted(found, key=lambda it: order[it.id]))
-    feedback = give_feedback(episodes, chat=chat, config=config.feedback)
+    judged = Judged(findings={}, unjudged={})
+    if config.judge is not None:
+        judged = judge_all(episodes, config=config.judge)
+    feedback = give_feedback(episodes, chat=chat, config=config.feedback, judged=judged.findings)
     canaries: tuple[Canary, ...] = ()
     if config.repair is not None:
         feedback, canaries = _gated(episodes, feedback, engine=engine, chat=chat, config=config)
-    return Rolled(episodes=episodes, feedback=feedback, canaries=canaries)
+    return Rolled(episodes=episodes, feedback=feedback, canaries=canaries, unjudged=judged.unjudged)
 
 
 def make_samples(rolled: Rolled, advantages: Mapping[str, float]) -> list[Sample]:

@@ -33,7 +33,7 @@ from pipeline.commands.say import (
     print_json,
 )
 from pipeline.commands.tables import table
-from pipeline.task.claims import Report
+from pipeline.task.claims import NotMeasuredError, Report
 
 BENCHES: dict[str, Callable[..., Report]] = {
     "quickstart": quickstart.measure,
@@ -53,7 +53,9 @@ BENCHES: dict[str, Callable[..., Report]] = {
 OTHERS = {it.name: it for it in entry_points(group="regrow.benches")}
 NAMES = ", ".join(sorted({*BENCHES, *OTHERS}))
 # What each is measured beside, where it can be.
-PEERS = {"factory": "SWE-smith", "trainer": "TRL"}
+PEERS = {"factory": "SWE-smith", "muon": "dion", "trainer": "TRL"}
+# Those that take a file of settings.
+CONFIGURED = frozenset({"muon-scale"})
 # A folder that such a bench was stopped in is gone on with.
 RESUMED = frozenset({"targeted"})
 
@@ -68,8 +70,13 @@ def bench(
     peer: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with SWE-smith for `factory`, an environment with TRL for `trainer`."
+            help="Folder with SWE-smith for `factory`, an environment with TRL for `trainer`, "
+            "a checkout of dion for `muon`."
         ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with the model and the clusters for `muon-scale`."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -78,7 +85,7 @@ def bench(
         signal.signal(number, signal.default_int_handler)
     try:
         with one_line_errors():
-            report = _measure(name, quick=quick, keep=keep, peer=peer)
+            report = _measure(name, quick=quick, keep=keep, peer=peer, config=config)
     except KeyboardInterrupt:
         end("stopped; nothing was measured", code=INTERRUPTED)
     if json:
@@ -92,10 +99,14 @@ def bench(
     OUT.print(table("", ("", "claim", "figure", "bar"), rows))
 
 
-def _measure(name: str, *, quick: bool, keep: Path | None, peer: Path | None) -> Report:
+def _measure(
+    name: str, *, quick: bool, keep: Path | None, peer: Path | None, config: Path | None
+) -> Report:
     if not REPOS.is_dir():
         end(f"{REPOS}: no such folder, expected a checkout of Regrow", code=BAD_INPUT)
     measure = _find(name, peer=peer)
+    if config is not None:
+        measure = partial(measure, config=_config_for(name, config))
     # What an earlier bench has done would be measured as done in no time.
     if keep is not None and keep.exists() and any(keep.iterdir()) and name not in RESUMED:
         end(f"{keep}: is not empty, expected a new folder", code=BAD_INPUT)
@@ -104,8 +115,18 @@ def _measure(name: str, *, quick: bool, keep: Path | None, peer: Path | None) ->
             return measure(keep.absolute(), quick=quick)
         with tempfile.TemporaryDirectory(prefix="regrow-bench-") as folder:
             return measure(Path(folder), quick=quick)
-    except CommandFailedError as error:
+    except (CommandFailedError, NotMeasuredError) as error:
         end(str(error), code=BROKEN_MACHINE)
+
+
+def _config_for(name: str, config: Path) -> Path:
+    """Return the file of settings of a bench that takes one."""
+    if name not in CONFIGURED:
+        known = ", ".join(sorted(CONFIGURED))
+        end(f"--config: bench {name} takes no settings, expected one of {known}", code=BAD_INPUT)
+    if not config.is_file():
+        end(f"{config}: no such file, expected a TOML file with settings", code=BAD_INPUT)
+    return config.absolute()
 
 
 def _find(name: str, *, peer: Path | None) -> Callable[..., Report]:

@@ -5,6 +5,10 @@ import platform
 from dataclasses import asdict, dataclass
 
 
+class NotMeasuredError(RuntimeError):
+    """A bench cannot measure; in one line, why not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A figure that was measured, against the bar it must reach.

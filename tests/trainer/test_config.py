@@ -36,6 +36,7 @@ def test_what_a_configuration_does_not_say_is_as_by_default(tmp_path: Path) -> N
             "unknown key objective.distill.weights; did you mean weight?",
         ),
         ("repair.tries_=3", "unknown key repair.tries_; did you mean tries?"),
+        ("judge.vots=5", "unknown key judge.vots; did you mean votes?"),
         ("engine.http.ulr='x'", "unknown key engine.http.ulr; did you mean url?"),
         ("optimizer.zzz=1", "unknown key optimizer.zzz; there are beta1, beta2,"),
         ("rollout.max_turns=0", "rollout.max_turns 0: input should be greater than 0"),

@@ -8,7 +8,9 @@ from trainer.prefixes import Prefixes
 def kept(*ids: int) -> Kept:
     """Eight bytes a token."""
     return Kept(
-        ids=np.array(ids), layers=((torch.ones(1, len(ids), 1), torch.ones(1, len(ids), 1)),)
+        ids=np.array(ids),
+        layers=((torch.ones(1, len(ids), 1), torch.ones(1, len(ids), 1)),),
+        experts=torch.empty(len(ids), 0, 0),
     )
 
 

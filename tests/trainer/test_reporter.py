@@ -122,6 +122,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("model.tiny dense, not qwen3_moe", {"model": {"tiny": "qwen3_moe", "device": "cpu"}}),
         ("optimizer.lr 0.01, not 0.5", {"optimizer": {"lr": 0.5}}),
         ("repair.", {"repair": {"tries": 2}}),
+        ("judge.", {"judge": {"url": "http://localhost:1", "model": "m"}}),
     ],
 )
 def test_a_run_goes_on_with_no_other_configuration(

@@ -44,6 +44,7 @@ def qwen3_moe(*, seed: int = 0, **changes: object) -> Any:
 
 def deepseek_v3(*, seed: int = 0) -> Any:
     model = random_model(tiny_config("deepseek_v3"), seed=seed)
+    router: Any
     for router in routers(model):
         # As training leaves it: a bias that has a say in the choice, and none in the weights.
         router.e_score_correction_bias.copy_(torch.linspace(-0.1, 0.1, router.num_experts))
@@ -98,6 +99,7 @@ def test_a_router_that_is_forced_still_learns(make: Callable[..., Any]) -> None:
     model = make(seed=1)
     packed = pack_rows([ids], experts=[chosen(make(seed=0), ids)])
     hidden_states(model, packed).square().sum().backward()
+    router: Any
     for router in routers(model):
         assert router.weight.grad.abs().max() > 0
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pipeline.task.canonical import canonical_json
 from pipeline.task.suite import TREE
+from trainer.feedback.commands import only_looks
 from trainer.records import ToolCall, ToolResult
 
 # `done`: carried out, all well. `failed`: carried out, and it went wrong. `refused`: not carried
@@ -19,15 +20,17 @@ LOOKING = frozenset({"list_files", "search", "read_file", "import_modules"})
 WRITING = frozenset({"write_file", "edit_file", "edit_files", "delete_files"})
 RUNNING = frozenset({"run_tests", "run_command"})
 
-# What those tools say where a machine failed. A module that is imported may die by itself.
-_FAULTS = re.compile(
-    r"the workbench is closed$|the call died with status |the call went over its limit of "
-)
-# What they say of a call that they do not take.
-_REFUSALS = re.compile(
+_CLOSED = "the workbench is closed"
+# What tools for files say where a machine failed. A module that is imported may die by itself.
+_FAULTS = re.compile(r"the call died with status |the call went over its limit of ")
+_FOR_FILES = LOOKING.union(WRITING) - {"import_modules"}
+# What tools say of a call that they do not take. What a command prints may begin like an error.
+_REFUSALS = re.compile(r"there is no tool |TypeError: |KeyError: ")
+_REFUSED_RUNS = re.compile(
     r"there is no tool |run_(?:command|tests) takes |`(?:command|timeout_s|ids)` is "
-    r"|TypeError: |KeyError: "
 )
+# How a result is cut before the policy sees it.
+_CUT = re.compile(r"…\s*(?:and )?\d+ (?:more|characters)")
 _ERROR = re.compile(r"(\w*(?:Error|Exception)): ")
 
 
@@ -68,9 +71,11 @@ class Act:
             return "fault"
         if self.result.ok:
             return "done"
-        if self.name != "import_modules" and _FAULTS.match(self.output):
+        is_late = self.name in _FOR_FILES and _FAULTS.match(self.output)
+        if is_late or self.output == _CLOSED:
             return "fault"
-        if self.call.error or self.call.arguments is None or _REFUSALS.match(self.output):
+        refusals = _REFUSED_RUNS if self.name in RUNNING else _REFUSALS
+        if self.call.error or self.call.arguments is None or refusals.match(self.output):
             return "refused"
         return "failed"
 
@@ -79,6 +84,11 @@ class Act:
         """Class of the exception that a failed call reports: `FileNotFoundError`; or empty."""
         found = _ERROR.match(self.output) if self.status in {"failed", "refused"} else None
         return found[1] if found else ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether the policy saw but a part of what came back."""
+        return _CUT.search(self.output) is not None
 
     @property
     def command(self) -> str:
@@ -93,16 +103,24 @@ class Act:
 
     @property
     def identity(self) -> str:
-        """The name with the arguments in one spelling: equal calls have equal ones."""
-        written = self.call.raw if self.call.arguments is None else canonical_json(self.arguments)
-        return f"{self.name} {written}"
+        """What equal calls have in common."""
+        return identity(self.call)
 
     @property
     def may_change(self) -> bool:
         """Tell whether files, or whatever the environment holds, may be others after it."""
         if self.status == "refused" or self.name in LOOKING or self.name == "run_tests":
             return False
-        return self.status != "failed" or self.name not in WRITING
+        if self.name == "run_command":
+            return not only_looks(self.command)
+        # Of several files some may be gone before one is missing.
+        return self.status != "failed" or self.name not in WRITING or self.name == "delete_files"
+
+
+def identity(call: ToolCall) -> str:
+    """Return the name of a call with its arguments in one spelling, the same for equal calls."""
+    written = call.raw if call.arguments is None else canonical_json(call.arguments)
+    return f"{call.name} {written}"
 
 
 def plain_path(path: str) -> str:

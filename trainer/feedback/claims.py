@@ -18,7 +18,7 @@ _HEDGED = re.compile(
     r"\b(?:not?|n[o']t|never|cannot|without|unable|should|would|could|may|might|must|will|shall"
     r"|expect\w*|hope\w*|if|once|until|unless|when|before|so that|to (?:make|let|have|get|pass)"
     r"|fail\w*|some|most|please|need\w*|want\w*|ensure|only|except|but|un\w+ed|\d+ of \d+)\b"
-    r"|n['\u2019]t\b|\?",
+    r"|\b(?:ask|request|require)\w*|\b(?:make sure|check|verify)\b|n['\u2019]t\b|\?",
     re.IGNORECASE,
 )
 _OWNED = re.compile(

@@ -1,9 +1,10 @@
 """Lay an Episode out turn by turn, as detectors read it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pipeline.task.patch_text import PatchError, parse_patch
 from trainer.feedback.acts import WRITING, Act
 from trainer.records import Episode, Finding, Reply
 
@@ -37,13 +38,18 @@ class Course:
     turns: tuple[Turn, ...]
     # Of all turns, in order.
     acts: tuple[Act, ...]
+    # What is left of the work, by path: the lines that the final diff adds, without white space
+    # around them. A file that is removed adds none.
+    added: Mapping[str, frozenset[str]]
 
     @property
     def final(self) -> Turn | None:
         """The message that the policy ended with; None where it did not end by itself."""
         last = self.turns[-1] if self.turns else None
-        is_final = self.episode.ending == "finished" and last is not None and not last.reply.calls
-        return last if is_final else None
+        if self.episode.ending != "finished" or last is None:
+            return None
+        # What the cap on tokens cut off is not all that it had to say.
+        return None if last.reply.calls or last.reply.stop == "length" else last
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,7 +66,7 @@ def course_of(episode: Episode) -> Course:
     """Lay an Episode out."""
     turns = tuple(_turns(episode))
     acts = tuple(act for turn in turns for act in turn.acts)
-    return Course(episode=episode, turns=turns, acts=acts)
+    return Course(episode=episode, turns=turns, acts=acts, added=_added(episode.patch))
 
 
 def found_call(
@@ -94,6 +100,20 @@ def found_turn(
         severity=severity,
         facts=facts,
     )
+
+
+def _added(patch: str) -> dict[str, frozenset[str]]:
+    """Return the lines that a diff adds to each file; nothing for what is no diff."""
+    try:
+        files = parse_patch(patch)
+    except PatchError:
+        return {}
+    return {
+        file.path: frozenset(
+            line.strip() for hunk in file.hunks for sign, line in hunk.lines if sign == "+"
+        )
+        for file in files
+    }
 
 
 def _turns(episode: Episode) -> Iterator[Turn]:

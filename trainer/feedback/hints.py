@@ -23,7 +23,10 @@ MAX_FACT_CHARS = 600
 MIN_TELLING_CHARS = 12
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_CALL_KEYS = ("old", "new", "content", "command", "text")
+# Of arguments: what they hold are names.
+_NAMING = frozenset({"path", "paths", "ids", "modules"})
+# Between the texts of a call that cannot be read, and between their lines.
+_BETWEEN = re.compile(r'\\n|\\?"|\n')
 # Words about what went before.
 _LOOKS_BACK = re.compile(
     r"\byou(?:'ve| have| had)?(?: just)? (?:called|tried|wrote|used|forgot|made|did|were|failed)\b"
@@ -49,7 +52,7 @@ def lint(text: str, finding: Finding, episode: Episode) -> str:
     """Return why a hint must not be given; empty for a good one.
 
     It is too long without the names that it lists, it looks back at what went wrong, or it holds
-    a line of a file or of a call.
+    a line of a file, of a call, of a message, or of the work.
     """
     body = text
     for name in sorted(_names(_facts(finding)), key=len, reverse=True):
@@ -101,13 +104,34 @@ def _names(facts: Mapping[str, object]) -> Iterator[str]:
 
 
 def _foreign_lines(episode: Episode) -> Iterator[str]:
-    """Yield telling lines that tools gave back or calls wrote, without white space."""
-    for act in course_of(episode).acts:
-        texts = [
-            act.output,
-            *(it for key in _CALL_KEYS if isinstance(it := act.arguments.get(key), str)),
-        ]
-        for line in "\n".join(texts).split("\n"):
+    """Yield telling lines that stand anywhere in an Episode, without white space."""
+    for text in _foreign_texts(episode):
+        for line in text.split("\n"):
             squeezed = "".join(line.split())
             if len(squeezed) >= MIN_TELLING_CHARS:
                 yield squeezed
+
+
+def _foreign_texts(episode: Episode) -> Iterator[str]:
+    """Yield what tools gave back, what calls wrote, what was said, and what the work adds."""
+    course = course_of(episode)
+    for turn in course.turns:
+        yield turn.reply.text
+    for act in course.acts:
+        yield act.output
+        yield from _texts_in(act.arguments)
+        if act.call.arguments is None:
+            yield from _BETWEEN.split(act.call.raw)
+    # A diff sets a sign before each line.
+    yield from (line[1:] for line in episode.patch.split("\n") if line[:1] in {"+", "-"})
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield the texts in arguments, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        inners = (inner for key, inner in value.items() if key not in _NAMING)
+        yield from (text for inner in inners for text in _texts_in(inner))
+    elif isinstance(value, list):
+        yield from (text for inner in value for text in _texts_in(inner))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 import jinja2
@@ -34,6 +35,10 @@ class JudgeError(RuntimeError):
     """The judge gave no answer that can be used: nothing was learnt of the Episode."""
 
 
+class JudgeDownError(JudgeError):
+    """The judge did not answer, however often it was asked."""
+
+
 class JudgeConfig(Settings):
     """Which model judges, and how often it is asked."""
 
@@ -46,6 +51,8 @@ class JudgeConfig(Settings):
     temperature: float = Field(default=0.7, gt=0)
     # In one answer.
     max_findings: int = Field(default=3, ge=1)
+    # Episodes that it is asked about at once.
+    jobs: int = Field(default=4, ge=1)
     patience: Patience = Patience(timeout_s=120.0)
 
     @field_validator("url")
@@ -75,7 +82,8 @@ def judge(episode: Episode, *, config: JudgeConfig) -> tuple[Finding, ...]:
     be read is a vote for nothing.
 
     Raises:
-        JudgeError: it cannot be reached, or no answer can be read.
+        JudgeDownError: it cannot be reached.
+        JudgeError: it refused, or no answer can be read.
     """
     course = course_of(episode)
     if not course.turns or not episode.is_valid:
@@ -102,10 +110,14 @@ def _vote(course: Course, number: int, *, config: JudgeConfig) -> list[Opinion] 
     try:
         answer = ask(url, body, patience=config.patience, key_variable=KEY_VARIABLE)
     except EngineError as error:
-        raise JudgeError(str(error)) from error
+        # A refusal has the server's own answer as its cause.
+        is_refused = isinstance(error.__cause__, HTTPError)
+        raise (JudgeError if is_refused else JudgeDownError)(str(error)) from error
     match answer:
-        case {"choices": [{"message": {"content": str(text)}}, *_]}:
-            entries = _entries(text)
+        case {"choices": [{"message": {**message}}, *_]}:
+            # A model that has only thought, or refuses, leaves the content out.
+            text = message.get("content")
+            entries = _entries(text) if isinstance(text, str) else None
             return None if entries is None else [*_opinions(entries, course, config=config)]
     raise JudgeError(f"{url}: an answer without a message, expected one of a chat model")
 
@@ -139,7 +151,7 @@ def _agreed(
 
 def _entries(text: str) -> list[object] | None:
     """Return the findings of an answer; None for one of another shape."""
-    found = _OBJECT.search(text)
+    found = _OBJECT.search(text.rpartition("</think>")[2])
     try:
         answer = json.loads(found[0]) if found else None
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from pydantic import Field, field_validator
 
 from trainer.feedback.hints import hint, kinds_with_hints
-from trainer.feedback.scan import scan, worst
+from trainer.feedback.scan import put_in_order, scan, worst
 from trainer.records import Episode, Finding, Ids, Target
 from trainer.settings import Settings
 
@@ -77,7 +77,8 @@ def give_feedback(
         config: which Findings, and how many.
         judged: what a judge found besides, by id of the Episode.
     """
-    findings = {it.id: (*scan(it), *(judged or {}).get(it.id, ())) for it in episodes}
+    more = judged or {}
+    findings = {it.id: put_in_order((*scan(it), *more.get(it.id, ()))) for it in episodes}
     hinted = {it.id: tuple(_hinted(it, findings[it.id], config)) for it in episodes}
     groups: dict[str, list[Episode]] = {}
     for episode in sorted(episodes, key=lambda it: it.number):

@@ -1,14 +1,10 @@
 """Follow the texts of files through an Episode, as far as it shows them whole."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainer.feedback.acts import Act, plain_path
 from trainer.feedback.course import Course
-
-# How a result is cut before the policy sees it.
-_CUT = re.compile(r"…\s*\d+ (?:more )?characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +21,13 @@ class Change:
     after: str
 
 
-def changes_in(course: Course) -> Iterator[Change]:
-    """Yield the changes by file tools whose outcome is known to the letter.
+def follow(course: Course) -> tuple[list[Change], dict[str, str]]:
+    """Return the changes by file tools that are known to the letter, and the texts at the end.
 
-    A shell, or a tool that is not known here, may change any file: all are forgotten then.
+    A shell, or a tool that is not known here, may change any file: all are forgotten then, until
+    they are read again.
     """
+    changes: list[Change] = []
     texts: dict[str, str] = {}
     for act in course.acts:
         if act.name == "read_file" and act.status == "done" and _is_whole(act):
@@ -38,14 +36,15 @@ def changes_in(course: Course) -> Iterator[Change]:
             after = dict(_AFTER[act.name](act, texts))
             known = {path: text for path, text in after.items() if text is not None}
             for path, text in known.items():
-                yield Change(act=act, path=path, before=texts.get(path), after=text)
+                changes.append(Change(act=act, path=path, before=texts.get(path), after=text))
             texts = {path: text for path, text in texts.items() if path not in after} | known
         elif act.may_change:
             texts.clear()
+    return changes, texts
 
 
 def _is_whole(act: Act) -> bool:
-    return act.arguments.keys() == {"path"} and not _CUT.search(act.output)
+    return act.arguments.keys() == {"path"} and not act.is_cut
 
 
 def _written(act: Act, _: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:

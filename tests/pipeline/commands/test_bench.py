@@ -165,3 +165,10 @@ def test_a_bench_that_is_interrupted_leaves_no_command_at_work(
     assert process.returncode == 130
     assert said.splitlines()[-1] == "error: stopped; nothing was measured"
     assert not processes_naming(str(keep))
+
+
+def test_a_bench_without_settings_takes_no_file_of_them(regrow: Regrow, tmp_path: Path):
+    done = regrow("bench", "trace", "--quick", "--config", tmp_path / "any.toml")
+    assert done.returncode == 2
+    line = "error: --config: bench trace takes no settings, expected one of muon-scale\n"
+    assert done.stderr == line

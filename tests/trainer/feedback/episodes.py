@@ -1,11 +1,14 @@
 """Episodes written by hand: what the policy said, what it called, what came back."""
 
 import json
+import posixpath
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from pipeline.task.patch import make_patch
+from trainer.calls import CallFormat, read_calls
 from trainer.records import Episode, Reply, Segment, Tool, ToolCall, ToolResult
 
 HEADER = 4
@@ -48,6 +51,8 @@ class Said:
     stop: Any = "end"
     # Ends its Segment.
     is_summary: bool = False
+    # The text holds the calls already.
+    is_whole: bool = False
 
 
 def call(name: str, output: str | None = None, *, ok: bool = True, **arguments: Any) -> Any:
@@ -67,20 +72,25 @@ def fault(name: str, text: str = "the sandbox is gone", **arguments: Any) -> Any
     return made, ToolResult(ok=False, text=text, is_fault=True)
 
 
-def says(text: str, *pairs: Any, stop: str = "end", is_summary: bool = False) -> Said:
+def says(text: str, *pairs: Any, **fields: Any) -> Said:
     calls = tuple(made for made, _ in pairs)
     results = tuple(result for _, result in pairs if result is not None)
-    return Said(text=text, calls=calls, results=results, stop=stop, is_summary=is_summary)
+    return Said(text=text, calls=calls, results=results, **fields)
 
 
 def episode(*said: Said, **fields: Any) -> Episode:
-    """One letter a token; a message that calls nothing at the end finishes it."""
+    """One letter a token; a message that calls nothing at the end finishes it.
+
+    The final diff holds what its file tools wrote, unless it is given.
+    """
     parts: list[list[Said]] = [[]]
     for it in said:
         parts[-1].append(it)
         if it.is_summary:
             parts.append([])
     is_finished = bool(said) and not said[-1].calls
+    if "patch" not in fields:
+        fields["patch"] = work(said)
     return Episode(**{
         "id": "0-task.0",
         "group": "0-task",
@@ -94,6 +104,39 @@ def episode(*said: Said, **fields: Any) -> Episode:
         "detail": "",
         **fields,
     })
+
+
+def written(text: str, *results: str | ToolResult, form: CallFormat) -> Said:
+    """What a policy wrote, read as the trainer reads it; a malformed call is refused."""
+    calls = tuple(
+        ToolCall(name=it.name, arguments=it.arguments, raw=it.raw, error=it.error, start=0, end=0)
+        for it in read_calls(text, form=form)
+    )
+    given = [it if isinstance(it, ToolResult) else ToolResult(ok=True, text=it) for it in results]
+    given += [
+        ToolResult(ok=False, text=f"malformed call: {it.error}") for it in calls[len(given) :]
+    ]
+    return Said(text=text, calls=calls, results=tuple(given), is_whole=True)
+
+
+def work(said: tuple[Said, ...]) -> str:
+    """The diff of what the calls that went well wrote, a file that is deleted left out."""
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for made, result in (pair for it in said for pair in zip(it.calls, it.results, strict=False)):
+        arguments: dict[str, Any] = made.arguments or {}
+        if result.ok and made.name == "delete_files":
+            for path in arguments["paths"]:
+                after.pop(path, None)
+        elif result.ok and made.name in {"write_file", "edit_file"}:
+            path = posixpath.normpath(arguments["path"])
+            new = arguments.get("new", arguments.get("content"))
+            before[path] = before.get(path, "") + str(arguments.get("old", "")) + "\n"
+            after[path] = after.get(path, "") + str(new) + "\n"
+    return make_patch(
+        {path: before[path].encode() for path in after},
+        {path: text.encode() for path, text in after.items()},
+    )
 
 
 def segment(said: list[Said]) -> Segment:
@@ -115,7 +158,8 @@ def reply(said: Said, *, start: int = HEADER) -> Reply:
     place, calls, text = start + len(said.text), [], said.text
     for made in said.calls:
         calls.append(replace(made, start=place, end=place + len(made.raw)))
-        place, text = place + len(made.raw), text + f"<tool_call>{made.raw}</tool_call>"
+        place += len(made.raw)
+        text += "" if said.is_whole else f"<tool_call>{made.raw}</tool_call>"
     return Reply(
         header=start - HEADER,
         start=start,

@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.feedback.checks import found
-from tests.trainer.feedback.episodes import call, episode, says
+from tests.trainer.feedback.episodes import broken, call, episode, says
 from tests.trainer.feedback.samples import BY_KIND, LOST
 from trainer.feedback.hints import MAX_TOKENS, TEMPLATES, hint, kinds_with_hints, lint
 from trainer.feedback.scan import FAULTS, KINDS
@@ -94,6 +95,38 @@ def test_the_lint_says_what_is_wrong_with_a_hint(text: str, why: str) -> None:
         assert why in lint(text, finding, one)
     else:
         assert lint(text, finding, one) == ""
+
+
+SECRET = "total = sum(weights) / len(weights)"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        episode(
+            says("", call("edit_files", "edited", edits=[{"path": "a", "old": "x", "new": SECRET}]))
+        ),
+        episode(says("", call("plan", "noted", steps={"first": [f"write\n{SECRET}"]}))),
+        episode(says("", broken(json.dumps({"new": f"def f():\n    {SECRET}\n"})[:-2]))),
+        episode(says(f"It should be\n{SECRET}\nI think.")),
+        episode(says("Done."), patch=f"--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+    {SECRET}\n"),
+    ],
+    ids=["an edit of many", "deep in arguments", "a broken call", "a message", "the work"],
+)
+def test_a_hint_gives_away_no_line_from_wherever_it_stands(one: Episode) -> None:
+    assert judged(f"Use `{SECRET}` here, and say so.", one) is None
+    assert judged("Take the mean here, and say so.", one) == "Take the mean here, and say so."
+
+
+def test_a_hint_may_name_a_path_that_a_call_names() -> None:
+    one = episode(says("", call("write_file", "done", path="src/pkg/core.py", content="x")))
+    assert judged("Read src/pkg/core.py before changing it.", one)
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.md.j2")), ids=lambda it: it.name)
+def test_a_template_speaks_no_models_chat_format(path: Path) -> None:
+    marks = re.compile(r"<\|?\w+|\|>|\"(?:name|arguments)\"|tool_calls?\b")
+    assert marks.findall(path.read_text()) == []
 
 
 def test_a_judges_hint_is_given_only_when_it_passes_the_lint() -> None:

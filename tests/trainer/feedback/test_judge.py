@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.pipeline.monitor.judge_server import says as server_says
 from tests.trainer.feedback.episodes import call, episode, says
 from trainer.ask import Patience
 from trainer.feedback.hints import hint
-from trainer.feedback.judge import KEY_VARIABLE, JudgeConfig, JudgeError, judge
+from trainer.feedback.judge import KEY_VARIABLE, JudgeConfig, JudgeDownError, JudgeError, judge
 from trainer.records import Episode
 
 QUICK = Patience(timeout_s=5.0, max_tries=3, pause_s=0.01)
@@ -92,6 +93,22 @@ def test_an_answer_that_cannot_be_read_is_a_vote_for_nothing() -> None:
         assert len(found) == 1
 
 
+def test_an_answer_without_a_text_is_a_vote_for_nothing() -> None:
+    for message in ({"content": None}, {}, {"content": [{"type": "text", "text": "x"}]}):
+        body = json.dumps({"choices": [{"message": {"role": "assistant", **message}}]}).encode()
+        empty = partial(raw, status=200, body=body)
+        assert len(asked(empty, answers(entry()), answers(entry()))[0]) == 1
+        assert asked(empty, empty, answers(entry()))[0] == ()
+        with pytest.raises(JudgeError, match="no answer of the agreed shape"):
+            asked(empty, empty, empty)
+
+
+def test_what_a_judge_thinks_before_it_answers_is_no_answer() -> None:
+    thought = "<think>Is it {this}?</think>"
+    said = server_says(thought + json.dumps({"findings": [entry()]}))
+    assert len(asked(said, said, said)[0]) == 1
+
+
 def test_a_judge_that_never_answers_as_agreed_is_an_error() -> None:
     with pytest.raises(JudgeError, match="judge-1 gave no answer of the agreed shape"):
         asked(*[server_says("fine")] * 3)
@@ -104,9 +121,10 @@ def test_a_busy_server_is_asked_again() -> None:
 
 
 def test_a_server_that_refuses_or_stays_away_ends_it_after_bounded_tries() -> None:
-    with pytest.raises(JudgeError, match="status 404"):
+    with pytest.raises(JudgeError, match="status 404") as refused:
         asked(status(404))
-    with pytest.raises(JudgeError, match="asked 3 times"):
+    assert refused.type is JudgeError
+    with pytest.raises(JudgeDownError, match="asked 3 times"):
         asked(*[status(503)] * 3)
     with pytest.raises(JudgeError, match="an answer without a message"):
         asked(lambda handler: raw(handler, 200, b'{"choices": []}'))

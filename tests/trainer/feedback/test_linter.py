@@ -13,6 +13,10 @@ def test_a_text_that_is_no_python_breaks_the_syntax() -> None:
     assert found[0].rule == NO_SYNTAX
 
 
+def test_no_syntax_of_python_is_too_new() -> None:
+    assert violations('type X = int\nx = f"{"a"}"\n', name="a.py") == ()
+
+
 def test_taste_breaks_no_rule() -> None:
     assert violations("x=1;y = 2\nl = 'a' * 200\n", name="a.py") == ()
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.trainer.feedback import samples
 from tests.trainer.feedback.checks import found, kinds
 from tests.trainer.feedback.episodes import TOOLS, Said, call, episode, reply, says, tool
 from trainer.feedback.hints import hint
-from trainer.feedback.scan import DETECTORS, KINDS, recheck, scan, worst
+from trainer.feedback.scan import DETECTORS, KINDS, answered, recheck, scan, worst
 from trainer.records import Episode, Finding, ToolCall, ToolResult
 
 LOST = call("save", "there is no tool 'save'", ok=False)
@@ -123,6 +124,32 @@ def test_findings_come_in_order_of_the_replies_and_the_worst_of_one_first() -> N
     ]
 
 
+MISSED = call("edit_file", NO_MATCH, ok=False, path="a.py", old="1", new="2")
+
+
+def test_a_retry_that_was_cut_off_mends_nothing() -> None:
+    one = episode(says("", LOST))
+    finding = found(one, "unknown_tool")
+    well = says("", call("read_file", path="a.py"))
+    assert recheck(reply(well), finding, one)
+    assert not recheck(reply(replace(well, stop="length")), finding, one)
+
+
+def test_a_retry_gets_the_results_of_the_calls_that_it_shares_however_they_are_written() -> None:
+    one = episode(says("", MISSED))
+    made, _ = call("edit_file", path="a.py", new="2", old="1")
+    spaced = says("", (replace(made, raw=f"functions.edit_file:7 {made.raw}"), None))
+    assert not recheck(reply(spaced), found(one, "edit_without_match"), one)
+
+
+def test_two_equal_calls_are_two_calls() -> None:
+    first = call("run_tests", "1 collected, 1 failed\nFAILED t.py::a: E")
+    second = call("run_tests", "1 collected, 1 passed")
+    old = reply(says("", first, second, MISSED))
+    again = reply(says("", *[call("run_tests")] * 3))
+    assert [it.text for it in answered(again, old).results] == [first[1].text, second[1].text]
+
+
 def test_kinds_are_unique() -> None:
     assert len(set(KINDS)) == len(KINDS)
 
@@ -142,7 +169,7 @@ def test_an_episode_without_any_reply_has_no_findings() -> None:
 
 
 def test_feedback_needs_no_torch() -> None:
-    modules = "counts", "judge", "scan", "targets"
+    modules = "counts", "panel", "scan", "targets"
     code = "; ".join([*(f"import trainer.feedback.{it}" for it in modules), "import sys"])
     check = f"{code}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], cwd=Path(__file__).parents[3], check=True)

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -6,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.trainer.feedback.episodes import call, episode, fault, says
 from tests.trainer.feedback.samples import BY_KIND, LOST, SILENT
-from trainer.feedback.targets import TargetsConfig, find_targets, give_feedback
+from trainer.feedback.targets import Feedback, TargetsConfig, find_targets, give_feedback
 from trainer.records import Episode, Finding, Ids
 
 CONFIG = TargetsConfig()
@@ -90,6 +91,16 @@ def test_the_cap_of_the_prompt_holds_over_all_kinds() -> None:
     assert sorted(kinds) == ["empty_message", "unknown_tool", "unknown_tool"]
 
 
+def places(feedback: Mapping[str, Feedback]) -> list[tuple[str, int, int, str]]:
+    """Where each Target is."""
+    return sorted(
+        (name, segment, target.reply, target.kind)
+        for name, it in feedback.items()
+        for segment, targets in it.targets.items()
+        for target in targets
+    )
+
+
 def test_other_groups_have_caps_of_their_own() -> None:
     other = [replace(it, id=f"1-{it.id}", group="1-task") for it in siblings(MANY, 4)]
     feedback = give_feedback([*siblings(MANY, 4), *other], chat=CHAT, config=CONFIG)
@@ -100,9 +111,8 @@ def test_which_are_kept_does_not_depend_on_the_order_of_the_episodes() -> None:
     group = siblings(MANY, 6)
     one = give_feedback(group, chat=CHAT, config=CONFIG)
     other = give_feedback(group[::-1], chat=CHAT, config=CONFIG)
-    assert {key: [*it.targets] for key, it in one.items()} == {
-        key: [*it.targets] for key, it in other.items()
-    }
+    assert places(one) == places(other)
+    assert sorted(places(one)) == [(f"0-task.{n}", 0, 0, "unknown_tool") for n in range(4)]
 
 
 def test_faults_of_others_tampering_and_what_does_not_count_have_no_targets() -> None:
@@ -126,6 +136,26 @@ def test_what_a_judge_found_competes_by_its_severity() -> None:
     assert [it.kind for it in targets] == ["edit_without_match", "judged"]
     assert targets[1].hint == text
     assert SILENT.text in one.segments[0].replies[1].text
+
+
+def test_what_a_judge_found_where_the_environment_failed_is_dropped_and_nothing_else() -> None:
+    one = episode(says("", fault("read_file", path="a.py")), UNKNOWN, END)
+    hints = ("Read the file in parts.", "List the tools first.", "Name what is left to do.")
+    judged = tuple(
+        Finding(
+            segment=0, reply=number, kind="judged", start=0, end=1, evidence="", severity=0.55,
+            facts={"hint": text},
+        )
+        for number, text in enumerate(hints)
+    )  # fmt: skip
+    said = give_feedback([one], chat=CHAT, config=CONFIG, judged={one.id: judged})[one.id]
+    assert [(it.reply, it.kind) for it in said.findings] == [
+        (0, "environment_fault"),
+        (1, "unknown_tool"),
+        (1, "judged"),
+        (2, "judged"),
+    ]
+    assert [(it.reply, it.kind) for it in said.hinted] == [(1, "unknown_tool"), (2, "judged")]
 
 
 def test_a_kind_that_is_not_there_is_refused_with_those_that_are() -> None:

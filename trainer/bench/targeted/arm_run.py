@@ -34,7 +34,8 @@ class ArmResult:
     # Of the rollouts of each step: errors by calls, and the mean reward.
     errors: tuple[float, ...]
     rewards: tuple[float, ...]
-    # CPU seconds.
+    # CPU seconds: of play; of reading, backward pass and step; of the teacher and of how far it
+    # is from the policy.
     rollout_s: float
     rl_s: float
     teacher_s: float
@@ -42,7 +43,7 @@ class ArmResult:
 
 def train(start: Policy, arm: Arm, *, config: RunConfig, seed: int) -> ArmResult:
     """Train a copy of a policy; prompts depend on the seed alone, and are those of each arm."""
-    run = _Run(start, arm, config=config, seed=seed)
+    run = ArmRun(start, arm, config=config, seed=seed)
     errors, rewards = [], []
     for step in range(config.steps):
         rollouts = run.rollouts(step)
@@ -65,7 +66,7 @@ def train(start: Policy, arm: Arm, *, config: RunConfig, seed: int) -> ArmResult
     )
 
 
-class _Run:
+class ArmRun:
     """The policy of an arm, its teacher and optimizer, and the time they took."""
 
     def __init__(self, start: Policy, arm: Arm, *, config: RunConfig, seed: int) -> None:
@@ -75,7 +76,7 @@ class _Run:
         self.policy = copy.deepcopy(start)
         is_live = arm.distill.teacher == "live"
         self.teacher = self.policy if is_live else copy.deepcopy(start)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.lr)
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), betas=config.betas)
         self.spent = {"rollout": 0.0, "rl": 0.0, "teacher": 0.0}
 
     def rollouts(self, step: int) -> Rollouts:
@@ -109,7 +110,7 @@ class _Run:
             loss = loss + self._pull(rollouts, flagged_N2, said_BR3V, logprobs_BR3, step)
         with self._timed("rl"):
             for group in self.optimizer.param_groups:
-                group["lr"] = self.config.lr * (1 - step / self.config.steps)
+                group["lr"] = _lr(step, self.config)
             self.optimizer.zero_grad()
             (loss / num_tokens).backward()
             self.optimizer.step()
@@ -156,10 +157,10 @@ class _Run:
         if distill.weight:
             with self._timed("teacher"):
                 taught_N3V = self._taught(rollouts, rows_N, turns_N, step)
-            said_N3V = said_BR3V[rows_N, turns_N]
-            weights_N3 = self._weights(said_N3V, taught_N3V, replies_of(rollouts)[rows_N, turns_N])
-            divergence = kl_rows(said_N3V.flatten(0, 1), taught_N3V.flatten(0, 1), config=distill)
-            pulled = pulled + distill.weight * (weights_N3.flatten() * divergence).sum()
+                said_N3V, replies_N3 = said_BR3V[rows_N, turns_N], replies_of(rollouts)
+                weights_N3 = self._weights(said_N3V, taught_N3V, replies_N3[rows_N, turns_N])
+                far = kl_rows(said_N3V.flatten(0, 1), taught_N3V.flatten(0, 1), config=distill)
+                pulled = pulled + distill.weight * (weights_N3.flatten() * far).sum()
         if distill.negative:
             # What the detector of unknown tools is at: the name, and not the argument.
             names = logprobs_BR3[rows_N, turns_N, :2].flatten()
@@ -215,3 +216,11 @@ def _policy_sum(logprobs_BR3: Tensor, rollouts: Rollouts, advantages_B: Tensor) 
         rollouts.is_played_BR[..., None].expand(shape).flatten(),
     )
     return loss
+
+
+def _lr(step: int, config: RunConfig) -> float:
+    """Return the learning rate of a step: up in a line, then down to 0.
+
+    The first steps of Adam are as long as later ones, and know no more than signs of a gradient.
+    """
+    return config.lr * min((step + 1) / (config.warm_up_steps + 1), 1 - step / config.steps)

@@ -14,7 +14,7 @@ WorldName = Literal["habits", "far"]
 
 # Two policies with bad habits. `habits`: a good part of the calls goes to one habitual or to any
 # name, the rest to the listed one. `far`: nearly all calls go to any of 48 names, and the listed
-# one is hardly likelier than the others, so that hardly any reward is ever seen.
+# one is hardly likelier than each of these, so that hardly any reward is ever seen.
 WORLDS: dict[WorldName, SftConfig] = {
     "habits": SftConfig(),
     "far": SftConfig(
@@ -40,7 +40,7 @@ class Arm(Settings):
     distill: DistillConfig = DistillConfig(weight=0.0)
 
 
-_KL = DistillConfig(weight=2.0, divergence="jsd", trust=True, teacher="ema", ema_rate=0.02)
+_KL = DistillConfig(weight=1.0, divergence="jsd", teacher="ema", ema_rate=0.02)
 _NEGATIVE = DistillConfig(weight=0.0, negative=0.5)
 
 ARMS: dict[str, Arm] = {
@@ -67,8 +67,11 @@ class RunConfig(Settings):
     # Prompts of a step, and episodes of each.
     prompts: int = 8
     group: int = 8
-    # At the first step; it falls to 0 in a line.
+    # Its most: it rises for some steps, then falls to 0 in a line.
     lr: float = 1.5e-3
+    warm_up_steps: int = 5
+    # Of Adam.
+    betas: tuple[float, float] = (0.9, 0.99)
     # Calls that an episode may make: so many that a reward without errors in it is blind to most.
     turns_per_goal: float = 2.5
     final_episodes: int = 512

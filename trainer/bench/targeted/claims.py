@@ -30,7 +30,7 @@ COLUMNS = (
     "teacher's error after a hint",
     "rollout CPU s",
     "rl CPU s",
-    "teacher CPU s",
+    "hints CPU s",
 )
 
 
@@ -62,17 +62,18 @@ def claims(results: Results) -> tuple[Claim, ...]:
     )
 
 
-def real_claims(result: RealResult | None) -> tuple[Claim, ...]:
-    """Return what a hint does to a real model, and what it learns from it."""
+def real_claims(result: RealResult | str) -> tuple[Claim, ...]:
+    """Return what a hint does to a real model, and what it learns from it; or why none was had."""
     names = (
         "SmolLM2: probability of listed tools after a hint by that without",
         "SmolLM2: the same after a hint that lists other tools",
         "SmolLM2: the same without a hint after a short training",
     )
-    if result is None:
+    bars = (">= 1.5", "<= 1", ">= 1.5")
+    if isinstance(result, str):
         return tuple(
-            Claim(claim=f"{name} (not measured: no wheel)", figure=0.0, bar=">= 1.5", holds=False)
-            for name in names
+            Claim(claim=f"{name} (not measured: {result})", figure=0.0, bar=bar, holds=False)
+            for name, bar in zip(names, bars, strict=True)
         )
     hinted, by_other, trained = names
     return (

@@ -1,38 +1,47 @@
 """Do work in processes of one thread each; what is done already is not done again."""
 
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from rich.console import Console
 
+from trainer.bench.targeted.worker import Said, Work, Worker, with_news
+
 NUM_PROCESSES = 2
 
 
-class Work(Protocol):
-    """A piece of work that leaves one file."""
+def do_all(
+    work: Iterable[Work], folder: Path, *, say: Console, num_processes: int = NUM_PROCESSES
+) -> None:
+    """Do what has left no file, the first first; say what the workers say.
 
-    def path(self, folder: Path) -> Path:
-        """Return the file."""
+    No worker is left, however this ends; what they have left in the folder is there next time.
 
-    def do(self, folder: Path) -> str:
-        """Do it; return a line about it."""
-
-
-def do_all(work: Iterable[Work], folder: Path, *, say: Console) -> None:
-    """Do what has left no file, the first first; say a line when one is done."""
+    Raises:
+        NotMeasuredError: a piece of work cannot be done, or a worker was killed.
+    """
     todo = [each for each in work if not each.path(folder).exists()]
-    # Forked, because a worker that imports torch anew takes longer than a quick run; and set
-    # before, because threads do not survive a fork.
+    num, num_done = len(todo), 0
+    # Set before the forks, because threads do not survive them.
     torch.set_num_threads(1)
-    with ProcessPoolExecutor(NUM_PROCESSES, mp_context=get_context("fork")) as pool:
-        futures = [pool.submit(each.do, folder) for each in todo]
-        try:
-            for number, future in enumerate(as_completed(futures), start=1):
-                say.print(f"{number}/{len(todo)} {future.result()}", highlight=False)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    workers: list[Worker] = []
+    with ExitStack() as at_last:
+        while todo or workers:
+            while todo and len(workers) < num_processes:
+                workers.append(Worker(todo.pop(0), folder))
+                at_last.callback(workers[-1].kill)
+            for said in _hear(workers):
+                num_done += said.is_last
+                number = f"{num_done}/{num} " if said.is_last else ""
+                say.print(number + said.text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _hear(workers: list[Worker]) -> Iterator[Said]:
+    """Wait for workers, and return what they have said; those that have ended leave the list."""
+    for worker in with_news(workers):
+        if said := worker.hear():
+            yield said
+        else:
+            workers.remove(worker)

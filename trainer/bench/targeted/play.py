@@ -171,6 +171,11 @@ class Sampler:
             logprobs.append(logprobs_BV.gather(1, read_BL))
         return torch.cat(replies, dim=1), torch.cat(logprobs, dim=1)
 
+    @torch.no_grad()
+    def read(self, read_BL: Tensor) -> None:
+        """Take in what was said in its place."""
+        self.policy(read_BL, memory=self.memory)
+
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows."""
         self.memory.keep(rows)

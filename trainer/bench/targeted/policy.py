@@ -107,8 +107,11 @@ class Layer(nn.Module):
 
 
 def _rotation(positions: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines, [1, L, C / 2] or [B, 1, L, C / 2]."""
-    rates = 1000.0 ** (-torch.arange(0, channels, 2) / channels)
+    """Return cosines and sines, [1, L, C / 4] or [B, 1, L, C / 4].
+
+    Half of the channels are not turned: what is listed is found however far back it stands.
+    """
+    rates = 1000.0 ** (-torch.arange(0, channels // 2, 2) / (channels // 2))
     # The axis of heads stands between those of rows and of tokens.
     angles = (positions[..., None] * rates).unsqueeze(-3)
     return angles.cos(), angles.sin()
@@ -116,8 +119,10 @@ def _rotation(positions: Tensor, channels: int) -> tuple[Tensor, Tensor]:
 
 def _rotate(heads: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = rotation
-    left, right = heads.chunk(2, dim=-1)
-    return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)
+    left, right, unturned = heads.split(
+        [cos.shape[-1], cos.shape[-1], heads.shape[-1] // 2], dim=-1
+    )
+    return torch.cat([left * cos - right * sin, left * sin + right * cos, unturned], dim=-1)
 
 
 class Trunk:

@@ -17,7 +17,8 @@ import torch
 from torch import Generator, Tensor
 
 NUM_TYPES = 4
-STEMS_PER_TYPE = 4
+# The first of a type is of tools that are gone: no episode lists it.
+STEMS_PER_TYPE = 5
 NUM_SUFFIXES = 12
 NUM_ARGUMENTS = 16
 MIN_GOALS, MAX_GOALS = 8, 12
@@ -77,7 +78,7 @@ def draw_prompts(num: int, *, turns_per_goal: float, draw: Generator) -> Prompts
 
 def draw_tools(num: int, *, draw: Generator) -> Tensor:
     """Draw a tool of each type [B, K, 2], by its stem and suffix."""
-    stems_BK = torch.randint(STEMS_PER_TYPE, (num, NUM_TYPES), generator=draw)
+    stems_BK = torch.randint(1, STEMS_PER_TYPE, (num, NUM_TYPES), generator=draw)
     suffixes_BK = torch.randint(NUM_SUFFIXES, (num, NUM_TYPES), generator=draw)
     first_K = STEMS + STEMS_PER_TYPE * torch.arange(NUM_TYPES)
     return torch.stack([first_K + stems_BK, SUFFIXES + suffixes_BK], dim=-1)

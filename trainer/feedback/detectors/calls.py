@@ -13,11 +13,14 @@ from trainer.records import Finding, Tool
 # Tools that a hint names.
 MAX_LISTED = 40
 
-_MARK = "<tool_call>"
 _JSON_CALL = re.compile(r'"name"\s*:\s*"(?P<name>[\w.-]+)"\s*,\s*"(?:arguments|parameters)"\s*:')
 _XML_CALL = re.compile(
     r"""<(?:function|invoke|tool)(?:=|\s+name=)["']?(?P<name>[\w.-]+)["']?\s*>"""
 )
+_KIMI_CALL = re.compile(r"(?:functions\.)?(?P<name>[\w-]+):\d+\s*<\|tool_call_argument_begin\|>")
+_FORMS = (_JSON_CALL, _XML_CALL, _KIMI_CALL)
+# How a message ends that ends with a call: prose goes on with words.
+_CALL_END = re.compile(r"(?:[}\]>]|```)\s*\Z")
 
 
 def unknown_tools(course: Course) -> Iterator[Finding]:
@@ -50,11 +53,14 @@ def malformed_arguments(course: Course) -> Iterator[Finding]:
 
 
 def schema_invalid(course: Course) -> Iterator[Finding]:
-    """Yield calls whose arguments break the schema, where the environment did not take them."""
+    """Yield calls whose arguments break the schema, where the tool refused them for it.
+
+    A call that nobody has carried out is one that is tried in place of another.
+    """
     for act in course.acts:
         tool = _tool(course, act.name)
         is_read = act.call.arguments is not None and not act.call.error
-        if tool is None or not is_read or act.status == "done":
+        if tool is None or not is_read or act.status not in {"refused", "unanswered"}:
             continue
         if broken := breaches(act.arguments, tool):
             yield found_call(
@@ -69,13 +75,16 @@ def schema_invalid(course: Course) -> Iterator[Finding]:
 
 
 def wrong_formats(course: Course) -> Iterator[Finding]:
-    """Yield Replies that call nothing, and hold a call of a tool in a format of elsewhere."""
+    """Yield Replies that call nothing, and end with a call of a tool in a format of elsewhere.
+
+    The chat format's own marks are read where they stand, so marks that are left are another's.
+    """
     for turn in course.turns:
-        if turn.reply.calls or turn.reply.stop == "length" or _MARK in turn.reply.text:
+        if turn.reply.calls or turn.reply.stop == "length" or _is_summary(turn, course):
             continue
-        if _is_summary(turn, course):
+        if not _CALL_END.search(turn.said):
             continue
-        found = (*_JSON_CALL.finditer(turn.said), *_XML_CALL.finditer(turn.said))
+        found = (it for form in _FORMS for it in form.finditer(turn.said))
         if called := [it for it in found if it["name"] in course.names]:
             yield found_turn(turn, kind="wrong_call_format", severity=0.9, evidence=called[0][0])
 

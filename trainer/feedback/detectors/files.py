@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from trainer.feedback.acts import Act, plain_path
+from trainer.feedback.acts import WRITING, Act, plain_path
 from trainer.feedback.course import Course, found_call
 from trainer.feedback.detector import Detector
 from trainer.feedback.names import distance
@@ -25,17 +25,16 @@ _PLACES = re.compile(
 
 
 def missing_files(course: Course) -> Iterator[Finding]:
-    """Yield calls that open a path that does not exist and that nothing before has shown.
+    """Yield calls that open a path of which the policy could read that nothing is there.
 
-    The first guess is free as long as nothing was listed: the path may stand in the request.
+    A guess is free: the path may stand in the request. A call that nobody has carried out is one
+    that is tried in place of another, and is held to the same.
     """
-    for number, act in enumerate(course.acts):
-        if act.name not in _OPENING or act.status != "failed" or act.error not in _MISSING:
-            continue
-        quoted = _QUOTED.search(act.output)
-        path = plain_path(quoted[1]) if quoted else next(iter(act.paths), "")
-        before = course.acts[:number]
-        if path and _is_warned(before) and not _was_shown(path, before):
+    for act in course.acts:
+        path = _missing_path(act) if act.name in _OPENING else ""
+        before = [it for it in course.acts if it.turn < act.turn]
+        context = [it for it in before if _segment(course, it) == _segment(course, act)]
+        if path and _is_told(path, context) and not _was_shown(path, before):
             yield found_call(
                 course,
                 act,
@@ -66,10 +65,44 @@ def unmatched_edits(course: Course) -> Iterator[Finding]:
         )
 
 
-def _is_warned(before: Sequence[Act]) -> bool:
-    return any(
-        act.error in _MISSING or (act.name in _LISTING and act.status == "done") for act in before
-    )
+def _segment(course: Course, act: Act) -> int:
+    return course.turns[act.turn].segment
+
+
+def _missing_path(act: Act) -> str:
+    """Return the path that was not there when a call opened it, or that a call is yet to open."""
+    if act.status == "unanswered":
+        return next(iter(act.paths), "")
+    if act.status != "failed" or act.error not in _MISSING:
+        return ""
+    quoted = _QUOTED.search(act.output)
+    return plain_path(quoted[1]) if quoted else next(iter(act.paths), "")
+
+
+def _is_told(path: str, before: Sequence[Act]) -> bool:
+    """Tell whether a miss or a list says that nothing is there, and no call since may have put it.
+
+    Lists hold all that is below their folder, but for folders with a dot.
+    """
+    told = False
+    for act in before:
+        if path == _missing_path(act) or (act.name == "list_files" and _is_left_out(path, act)):
+            told = True
+        elif act.may_change and (act.name not in WRITING or path in act.paths):
+            told = False
+    return told
+
+
+def _is_left_out(path: str, act: Act) -> bool:
+    given = act.arguments.get("path", ".")
+    if act.status != "done" or act.is_cut or not isinstance(given, str):
+        return False
+    folder = plain_path(given)
+    below = path if folder == "." else path.removeprefix(f"{folder}/")
+    is_below = not path.startswith(("/", "..")) if folder == "." else below != path
+    is_hidden = any(part.startswith(".") for part in below.split("/")[:-1])
+    listed = {plain_path(line) for line in act.output.split("\n") if line}
+    return is_below and not is_hidden and path not in listed
 
 
 def _was_shown(path: str, before: Sequence[Act]) -> bool:

@@ -1,37 +1,40 @@
-"""Detect edits that leave code worse by a linter's rules, or that think aloud in comments."""
+"""Detect edits that leave code worse by a linter's rules."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from trainer.feedback.acts import Act
 from trainer.feedback.course import Course, found_call
 from trainer.feedback.detector import Detector
 from trainer.feedback.linter import NO_SYNTAX, Violation, violations
-from trainer.feedback.texts import Change, changes_in
+from trainer.feedback.texts import follow
 from trainer.records import Finding
 
-# First words of somebody who thinks, not of a text on what code does.
-_ALOUD = re.compile(
-    r"#\s*(?:wait\b|hmm+\b|oops\b|let me\b|let's (?:see|try|check)\b|actually,|on second thought"
-    r"|i (?:think|guess|should|need to|will|am not sure)\b|i'(?:ll|m)\b|not sure (?:if|why|how)\b)",
-    re.IGNORECASE,
+# Comparisons with these may be meant: they build expressions.
+_COMPARISONS = frozenset({"E711", "E712"})
+_BUILDS = re.compile(
+    r"^\s*(?:from|import) (?:dask|numpy|pandas|peewee|polars|pyspark|sqlalchemy|sqlmodel)\b",
+    re.MULTILINE,
 )
+# Imports that may be there for others: names passed on, and a look whether a module is there.
+_UNUSED = "F401"
+_PASSED_ON = re.compile(r"\s*from \.")
 
 
 def style_regressions(course: Course) -> Iterator[Finding]:
     """Yield edits after which a file breaks a rule more often than before, up to the end.
 
-    An edit may be half of a change: what a later one mends is no fault. Silent where ruff is not
-    installed, and on files whose text the Episode does not show whole.
+    An edit may be half of a change: what is mended later, by whatever tool, is no fault. Silent
+    where ruff is not installed, and on files whose text the Episode does not show whole, before
+    the edit and at the end.
     """
-    changes = [it for it in changes_in(course) if it.path.endswith(".py")]
-    last = {it.path: it for it in changes}
+    changes, last = follow(course)
     for change in changes:
-        worse = _worsened(change, change.after)
-        lasting = {it.rule for it in _worsened(change, last[change.path].after)}
-        left = [it for it in worse if it.rule in lasting]
-        if left:
+        if change.before is None or change.path not in last or not change.path.endswith(".py"):
+            continue
+        worse = _worsened(change.before, change.after, path=change.path)
+        lasting = {_key(it) for it in _worsened(change.before, last[change.path], path=change.path)}
+        if left := [it for it in worse if _key(it) in lasting]:
             yield found_call(
                 course,
                 change.act,
@@ -43,47 +46,35 @@ def style_regressions(course: Course) -> Iterator[Finding]:
             )
 
 
-def loud_comments(course: Course) -> Iterator[Finding]:
-    """Yield edits that add comments in which somebody thinks."""
-    for act in course.edits:
-        if not any(path.endswith(".py") for path in act.paths):
-            continue
-        before = {line.strip() for old in _texts(act, "old") for line in old.splitlines()}
-        added = [
-            line.strip()
-            for new in _texts(act, "new", "content")
-            for line in new.splitlines()
-            if line.strip() not in before and _ALOUD.search(line)
-        ]
-        if added:
-            yield found_call(course, act, kind="loud_comment", severity=0.3, evidence=added[0])
-
-
-def _worsened(change: Change, after: str) -> list[Violation]:
-    """Return what is found in a text beyond what was in the file before the change."""
-    now = violations(after, name=change.path)
-    before = violations(change.before or "", name=change.path)
-    if not now or before is None or change.before is None:
+def _worsened(before: str, after: str, *, path: str) -> list[Violation]:
+    """Return what is found in a text that is not found in another, of rules broken more often."""
+    now, earlier = violations(after, name=path), violations(before, name=path)
+    if not now or earlier is None:
         return []
-    is_package = change.path.endswith("__init__.py")
-    spare = Counter(it.rule for it in before)
+    more = Counter(it.rule for it in now) - Counter(it.rule for it in earlier)
+    spare = Counter(map(_key, earlier))
     worse = []
     for violation in now:
-        if spare[violation.rule]:
-            spare[violation.rule] -= 1
-        elif not (is_package and violation.rule == "F401"):
+        if spare[_key(violation)]:
+            spare[_key(violation)] -= 1
+        elif more[violation.rule] and not _may_be_meant(violation, after, path=path):
             worse.append(violation)
     return worse
 
 
-def _texts(act: Act, *keys: str) -> Iterator[str]:
-    edits = act.arguments.get("edits")
-    for holder in (act.arguments, *(edits if isinstance(edits, list) else ())):
-        if isinstance(holder, dict):
-            yield from (value for key in keys if isinstance(value := holder.get(key), str))
+def _key(violation: Violation) -> tuple[str, str]:
+    # Lines move; what is said names what is wrong.
+    return violation.rule, violation.message
 
 
-DETECTORS = (
-    Detector(kind="style_regression", find=style_regressions),
-    Detector(kind="loud_comment", find=loud_comments),
-)
+def _may_be_meant(violation: Violation, text: str, *, path: str) -> bool:
+    if violation.rule in _COMPARISONS:
+        return _BUILDS.search(text) is not None
+    if violation.rule != _UNUSED:
+        return False
+    line = text.split("\n")[violation.line - 1 : violation.line]
+    is_passed_on = path.endswith("__init__.py") or any(map(_PASSED_ON.match, line))
+    return is_passed_on or "find_spec" in violation.message
+
+
+DETECTORS = (Detector(kind="style_regression", find=style_regressions),)

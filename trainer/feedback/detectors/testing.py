@@ -6,18 +6,21 @@ from trainer.feedback.acts import Act
 from trainer.feedback.claims import claimed_success, owns_up
 from trainer.feedback.course import Course, found_turn
 from trainer.feedback.detector import Detector
+from trainer.feedback.remarks import does_the_same
 from trainer.feedback.runs import TestRun, may_run_tests, runs_in
 from trainer.records import Finding
 
-_SOURCE = (".py", ".pyi", ".pyx")
+_SOURCE = (".py", ".pyx")
 # No test depends on them.
-_PROSE = (".md", ".rst", ".txt")
+_PROSE = (".md", ".rst", ".txt", ".pyi", "/py.typed", ".gitignore")
+_PROSE_NAMES = frozenset({"authors", "changelog", "changes", "license", "notice", "readme"})
+_PROSE_FOLDERS = frozenset({"doc", "docs"})
 
 
 def tests_never_run(course: Course) -> Iterator[Finding]:
-    """Yield the final message of an Episode that changed source and ran no test at all."""
+    """Yield the final message of an Episode that leaves source changed and ran no test at all."""
     final = course.final
-    edited = [act for act in course.edits if any(it.endswith(_SOURCE) for it in act.paths)]
+    edited = [act for act in _code_edits(course) if any(it.endswith(_SOURCE) for it in act.paths)]
     if final is None or not edited or not _can_run(course):
         return
     if not any(may_run_tests(act) for act in course.acts):
@@ -84,9 +87,29 @@ def _matters(course: Course, run: TestRun) -> bool:
 
 
 def _code_edits(course: Course) -> tuple[Act, ...]:
+    """Return the edits that tests may depend on, of files that the work leaves changed."""
     return tuple(
-        act for act in course.edits if not all(path.endswith(_PROSE) for path in act.paths)
+        act
+        for act in course.edits
+        if any(path in course.added and not _is_prose(path) for path in act.paths)
+        and not _is_remark(act)
     )
+
+
+def _is_prose(path: str) -> bool:
+    *folders, name = path.split("/")
+    if folders[:1] and folders[0] in _PROSE_FOLDERS:
+        return True
+    is_named_so = name.partition(".")[0].lower() in _PROSE_NAMES and not name.endswith(_SOURCE)
+    return is_named_so or f"/{name}".endswith(_PROSE)
+
+
+def _is_remark(act: Act) -> bool:
+    """Tell whether an edit changes what is said of code, and not the code."""
+    match act.arguments:
+        case {"path": str(path), "old": str(old), "new": str(new)}:
+            return path.endswith(_SOURCE) and does_the_same(old, new)
+    return False
 
 
 def _can_run(course: Course) -> bool:

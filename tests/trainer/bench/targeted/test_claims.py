@@ -61,8 +61,8 @@ def test_a_policy_outside_the_gap_fails() -> None:
 
 
 def test_a_real_model_that_could_not_be_had_is_said_to_be_not_measured() -> None:
-    for claim in real_claims(None):
-        assert "not measured" in claim.claim
+    for claim in real_claims("pip does not find it"):
+        assert "(not measured: pip does not find it)" in claim.claim
         assert not claim.holds
 
 

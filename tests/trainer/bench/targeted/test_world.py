@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainer.bench.targeted.demonstrations import Demonstrator, Noise
+from tests.trainer.bench.targeted.careless import Careless
+from trainer.bench.targeted.demonstrations import Noise
 from trainer.bench.targeted.play import Rollouts, play
 from trainer.bench.targeted.world import (
     DONE,
@@ -27,7 +28,7 @@ def some_prompts(num: int = 16) -> Prompts:
 
 
 def played(noise: Noise) -> Rollouts:
-    return play(Demonstrator(noise, draw=generator(0, "replies")), some_prompts())
+    return play(Careless(noise, draw=generator(0, "replies")), some_prompts())
 
 
 def test_a_listed_tool_is_found_another_is_not_and_anything_else_is_malformed() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.feedback.checks import facts, found, is_mended, kinds
-from tests.trainer.feedback.episodes import TOOLS, broken, call, episode, says, tool
+from tests.trainer.feedback.episodes import TOOLS, broken, call, episode, says, tool, written
 
 NO_TOOL = "there is no tool 'read', there are list_files, search, read_file"
 UNKNOWN = episode(says("Look.", call("read", NO_TOOL, ok=False, path="a.py")), says("Done."))
@@ -78,9 +78,39 @@ def test_arguments_that_the_environment_took_break_nothing() -> None:
     assert kinds(episode(says("", call("read_file", "text", path="a", line=1)))) == []
 
 
+def test_arguments_that_a_tool_took_and_failed_with_break_nothing() -> None:
+    text = "FileNotFoundError: [Errno 2] No such file or directory: 'a'"
+    assert kinds(episode(says("", call("delete_files", text, ok=False, paths="a.py")))) == []
+    late = says(
+        "", call("run_command", "KeyError: 'a'\nexit status 1", ok=False, command="x", cwd=".")
+    )
+    assert kinds(episode(late)) == []
+
+
 def test_a_call_that_failed_for_another_reason_breaks_no_schema() -> None:
     text = "PermissionError: [Errno 13] Permission denied: 'a.py'"
     assert kinds(episode(says("", call("read_file", text, ok=False, path="a.py")))) == []
+
+
+HERMES = 'Look.\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>'
+KIMI = (
+    "Look.<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0"
+    '<|tool_call_argument_begin|>{"path": "a.py"}<|tool_call_end|><|tool_calls_section_end|>'
+)
+
+
+@pytest.mark.parametrize(("text", "form"), [(HERMES, "kimi"), (KIMI, "hermes")])
+def test_the_marks_of_another_family_are_a_wrong_format(text: str, form: Any) -> None:
+    assert kinds(episode(written(text, form=form))) == ["wrong_call_format"]
+
+
+@pytest.mark.parametrize(("text", "form"), [(HERMES, "hermes"), (KIMI, "kimi")])
+def test_the_marks_of_the_own_family_are_read(text: str, form: Any) -> None:
+    assert kinds(episode(written(text, "x = 1", form=form))) == []
+
+
+def test_a_call_that_prose_goes_on_after_is_told_of_and_not_made() -> None:
+    assert kinds(episode(says(f"{ABROAD}\nis what the client sends."))) == []
 
 
 @pytest.mark.parametrize("text", [ABROAD, "<function=read_file>", '<invoke name="read_file">'])

@@ -16,8 +16,23 @@ def test_the_end_right_after_a_change_that_failed_is_found() -> None:
 
 
 def test_a_call_that_was_never_carried_out_counts_too() -> None:
-    lost = call("save", "there is no tool 'save'", ok=False)
-    assert kinds(episode(says("", lost), SILENT)) == ["unknown_tool", "tool_error_ignored"]
+    lost = call("write_file", "TypeError: write_file() got", ok=False, path="a.py", text="")
+    assert kinds(episode(says("", lost), SILENT)) == ["schema_invalid", "tool_error_ignored"]
+
+
+def test_what_a_tool_that_is_not_there_was_to_do_is_not_known() -> None:
+    lost = call("finish", "there is no tool 'finish'", ok=False)
+    assert kinds(episode(says("", lost), SILENT)) == ["unknown_tool"]
+
+
+def test_a_change_that_is_there_already_is_not_lost() -> None:
+    again = call("edit_file", "edited: a.py", path="a.py", old="1", new="2")
+    gone = call("delete_files", "FileNotFoundError: [Errno 2] 'x'", ok=False, paths=["x"])
+    assert kinds(episode(says("", again), says("", LOST), SILENT)) == [
+        "edit_without_match",
+        "tests_never_run",
+    ]
+    assert kinds(episode(says("", gone), SILENT)) == []
 
 
 def test_an_error_that_is_owned_up_to_mended_or_of_a_look_is_not_ignored() -> None:

@@ -1,8 +1,11 @@
 from dataclasses import replace
 
-from tests.trainer.feedback.checks import found, is_mended, kinds
-from tests.trainer.feedback.episodes import broken, call, episode, fault, says
+import pytest
 
+from tests.trainer.feedback.checks import found, is_mended, kinds
+from tests.trainer.feedback.episodes import broken, call, episode, fault, says, written
+
+KIMI_MARK = "<|tool_call_argument_begin|>"
 WELL = '{"name": "read_file", "arguments": {"path": "a.py"}}'
 
 
@@ -40,10 +43,39 @@ def test_a_well_written_call_that_was_not_read_is_the_parsers_fault() -> None:
     assert kinds(episode(says("", broken(WELL, name="read_file")))) == ["parser_fault"]
 
 
-def test_a_name_left_in_its_wrapping_is_the_parsers_fault() -> None:
+def test_a_name_in_a_wrapping_of_another_format_is_the_policys() -> None:
     for name in ("functions.read_file", "functions.read_file:0", "tool/read_file"):
         one = episode(says("", call(name, "there is no tool", ok=False, path="a.py")))
-        assert kinds(one) == ["parser_fault"], name
+        assert kinds(one) == ["unknown_tool"], name
+
+
+def test_a_name_left_in_its_own_formats_wrapping_is_the_parsers_fault() -> None:
+    raw = 'functions.read_file:0<|tool_call_argument_begin|>{"path": "a.py"}'
+    made, result = call("functions.read_file:0", "there is no tool", ok=False, path="a.py")
+    text = f"<|tool_call_begin|>{raw}<|tool_call_end|>"
+    assert kinds(episode(says(text, (replace(made, raw=raw), result)))) == ["parser_fault"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "read_file", "arguments": {"first_line": NaN}}',
+        '{"name": "read_file", "arguments": {"first_line": 1e999}}',
+        '{"name": "read_file", "arguments": {"path": "\\ud800"}}',
+        '{"name": "read_file", "arguments": ' + "[" * 9000 + "]" * 9000 + "}",
+        '{"name": "read_file", "arguments": ["a.py"]}',
+    ],
+)
+def test_a_call_that_no_parser_takes_is_the_policys(body: str) -> None:
+    text = f"<tool_call>{body}</tool_call>"
+    assert kinds(episode(written(text, form="hermes"))) == ["malformed_arguments"]
+
+
+def test_a_call_without_an_end_is_the_policys_however_whole_it_looks() -> None:
+    kimi = f'<|tool_call_begin|>functions.read_file:0{KIMI_MARK}{{"path": "a.py"}}'
+    for said in (written(f"<tool_call>{WELL}", form="hermes"), written(kimi, form="kimi")):
+        assert said.calls[0].error == "the call has no end"
+        assert kinds(episode(said)) == ["malformed_arguments"]
 
 
 def test_a_call_that_was_carried_out_all_the_same_is_the_parsers_fault() -> None:

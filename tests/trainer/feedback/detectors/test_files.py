@@ -29,10 +29,54 @@ def test_the_same_path_again_mends_nothing_and_another_does() -> None:
     assert is_mended(one, "missing_file", says("", call("read_file", path="src/pkg/core.py")))
 
 
-def test_a_first_guess_is_free_and_a_second_one_is_not() -> None:
+def test_a_guess_is_free_and_the_same_one_again_is_not() -> None:
     assert kinds(episode(missing("core.py"))) == []
-    two = episode(missing("core.py"), missing("lib/core.py"))
+    assert kinds(episode(missing("core.py"), missing("lib/core.py"))) == []
+    two = episode(missing("core.py"), missing("./core.py"))
     assert found(two, "missing_file").reply == 1
+
+
+def test_only_a_whole_list_of_its_folder_tells_that_a_file_is_not_there() -> None:
+    def listed(output: str, **path: str):
+        return says("", call("list_files", output, **path))
+
+    for said in (
+        listed("pkg/io.py", path="pkg"),
+        listed("pkg/io.py", path="/work/pkg/"),
+        listed("", path="pkg"),
+        listed("setup.py"),
+    ):
+        assert kinds(episode(said, missing("pkg/core.py"))) == ["missing_file"]
+    for said in (
+        listed("docs/index.md", path="docs"),
+        listed("pkg_2/io.py", path="pkg_2"),
+        listed("pkg/io.py\n… 900 more characters"),
+        says("", call("search", "pkg/io.py:1: core", text="core")),
+        says("", call("run_command", "pkg\nexit status 0", command="ls")),
+    ):
+        assert kinds(episode(said, missing("pkg/core.py"))) == []
+    assert kinds(episode(listed("setup.py"), missing(".github/workflows/ci.yml"))) == []
+    assert kinds(episode(listed("setup.py"), missing("/etc/core.py"))) == []
+
+
+def test_what_a_call_may_have_put_there_since_is_worth_a_look() -> None:
+    made = says("", call("run_command", "exit status 0", command="python generate.py"))
+    looked = says("", call("run_command", "a\nexit status 0", command="ls -la | head"))
+    assert kinds(episode(LISTED, made, missing("out.json"))) == []
+    assert kinds(episode(LISTED, looked, missing("out.json"))) == ["missing_file"]
+
+
+def test_what_another_context_or_the_same_reply_was_told_does_not_count() -> None:
+    summed_up = says("So far I looked around.", is_summary=True)
+    assert kinds(episode(LISTED, summed_up, missing("out.json"))) == []
+    text = "FileNotFoundError: [Errno 2] No such file or directory: 'a.py'"
+    pair = call("read_file", text, ok=False, path="a.py")
+    assert kinds(episode(says("", pair, pair))) == []
+
+
+def test_another_path_that_the_list_does_not_hold_mends_nothing() -> None:
+    one = episode(LISTED, missing("pkg/core.py"))
+    assert not is_mended(one, "missing_file", says("", call("read_file", path="lib/core.py")))
 
 
 def test_a_path_that_was_shown_and_is_gone_is_no_fault() -> None:

@@ -18,6 +18,11 @@ def test_a_message_with_a_call_or_out_of_turns_is_no_empty_end() -> None:
     assert kinds(episode(EDIT, says(""), ending="overlong")) == []
 
 
+def test_a_message_that_the_cap_on_tokens_cut_off_is_no_end() -> None:
+    for text in ("", LONG.text, "<think>It is"):
+        assert kinds(episode(EDIT, says(text, stop="length"))) == []
+
+
 def test_a_long_end_for_a_small_change_is_found_with_what_it_may_have() -> None:
     one = episode(EDIT, LONG, patch="--- a\n+++ b\n+x\n")
     assert found(one, "overlong_message").facts["num_words"] == 252

@@ -1,6 +1,9 @@
 from tests.trainer.feedback.checks import found, is_mended, kinds
 from tests.trainer.feedback.episodes import call, episode, says
+from trainer.feedback.linter import violations
+from trainer.feedback.scan import scan
 
+KIND = "style_regression"
 BEFORE = "import re\n\n\ndef f(x):\n    return re.sub('a', 'b', x)\n"
 READ = says("", call("read_file", BEFORE, path="a.py"))
 
@@ -58,18 +61,47 @@ def test_other_languages_and_reexports_are_left_alone() -> None:
     assert kinds(episode(text, edit("x", "def f(", path="a.txt"))) == []
 
 
-def test_a_comment_that_thinks_aloud_is_found() -> None:
-    one = episode(edit("x", "x  # Wait, let me check this"))
-    assert kinds(one) == ["loud_comment"]
-    assert not is_mended(one, "loud_comment", edit("x", "x\n# I think it is fine\n"))
-    assert is_mended(one, "loud_comment", edit("x", "x  # of the whole tree"))
+def shell(command: str):
+    return says("", call("run_command", "exit status 0", command=command))
 
 
-def test_comments_that_tell_were_there_or_stand_elsewhere_are_no_thoughts() -> None:
-    for said in (
-        edit("x", "x  # waits for the lock, let callers decide"),
-        edit("# hmm, odd\nx", "# hmm, odd\ny"),
-        edit("x", "# Wait, let me think", path="notes.md"),
-        edit("x", "y = 'I think # of it'"),
-    ):
-        assert kinds(episode(said)) == []
+def test_what_a_command_may_have_mended_is_no_fault() -> None:
+    for command in ("ruff check --fix .", "sed -i /os/d a.py", "git checkout a.py", "black ."):
+        assert kinds(episode(READ, UNUSED, shell(command))) == []
+    for command in ("cat a.py", "python -m pytest -q 2>&1 | tail -5", "git diff"):
+        assert kinds(episode(READ, UNUSED, shell(command))) == ["style_regression"]
+
+
+def test_a_file_that_is_read_again_tells_whether_the_fault_is_left() -> None:
+    mended = says("", call("read_file", BEFORE, path="a.py"))
+    left = says(
+        "", call("read_file", BEFORE.replace("import re", "import os\nimport re"), path="a.py")
+    )
+    assert kinds(episode(READ, UNUSED, shell("python tidy.py"), mended)) == []
+    assert kinds(episode(READ, UNUSED, shell("python tidy.py"), left)) == ["style_regression"]
+
+
+def test_a_file_that_is_deleted_has_no_style() -> None:
+    gone = says("", call("delete_files", "deleted: a.py", paths=["a.py"]))
+    assert kinds(episode(READ, UNUSED, gone)) == []
+
+
+def test_a_file_whose_text_before_is_not_known_is_not_shown_to_the_linter() -> None:
+    violations.cache_clear()
+    new = says("", call("write_file", "written: b.py", path="b.py", content="import os\n"))
+    assert kinds(episode(new)) == []
+    assert violations.cache_info().misses == 0
+
+
+def test_of_two_edits_the_one_whose_fault_is_left_is_found() -> None:
+    used = edit("    return re", "    print(os.sep)\n    return re")
+    other = edit("import re\n", "import re\nimport sys\n")
+    (finding,) = [it for it in scan(episode(READ, UNUSED, used, other)) if it.kind == KIND]
+    assert (finding.reply, "`sys`" in finding.evidence) == (3, True)
+
+
+def test_a_comparison_that_builds_an_expression_and_a_name_passed_on_are_meant() -> None:
+    read = says("", call("read_file", "import pandas as pd\nx = pd.NA\n", path="a.py"))
+    assert kinds(episode(read, edit("x = pd.NA", "x = pd.NA == None"))) == []
+    read = says("", call("read_file", "import a\na.b()\n", path="a.py"))
+    assert kinds(episode(read, edit("import a", "from .core import b\nimport a"))) == []

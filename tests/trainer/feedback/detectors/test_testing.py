@@ -49,6 +49,39 @@ def test_where_nothing_can_run_tests_nobody_must() -> None:
     assert kinds(episode(EDIT, CLAIM, tools=tools)) == []
 
 
+SCRATCH = says("", call("write_file", "written: s.py", path="s.py", content="print(1)"))
+GONE = says("", call("delete_files", "deleted: s.py", paths=["s.py"]))
+REMARK = says("", call("edit_file", "edited: a.py", path="a.py", old="2", new="2  # of two"))
+DOCSTRING = says(
+    "", call("edit_file", "edited: a.py", path="a.py", old='"""Odd."""', new='"""Even."""')
+)
+
+
+@pytest.mark.parametrize("after", [SCRATCH, REMARK, DOCSTRING, WRITE])
+def test_what_no_test_depends_on_needs_no_run(after: Any) -> None:
+    gone = [GONE] if after is SCRATCH else []
+    assert kinds(episode(EDIT, PASSES, after, *gone, CLAIM)) == []
+    assert kinds(episode(after, *gone, SILENT)) == []
+
+
+def test_an_edit_that_is_not_in_the_final_diff_needs_no_run() -> None:
+    assert kinds(episode(EDIT, CLAIM, patch="")) == []
+    assert kinds(episode(EDIT, SILENT, patch="")) == []
+    other = "diff --git a/b.py b/b.py\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-1\n+2\n"
+    assert kinds(episode(EDIT, SILENT, patch=other)) == []
+    assert kinds(episode(EDIT, CLAIM)) == ["false_success", "tests_never_run"]
+
+
+@pytest.mark.parametrize("path", ["README", "docs/conf.py", "CHANGES.md", "pkg/a.pyi", "LICENSE"])
+def test_prose_is_no_source(path: str) -> None:
+    said = says("", call("write_file", f"written: {path}", path=path, content="x"))
+    assert kinds(episode(PASSES, said, CLAIM)) == kinds(episode(said, SILENT)) == []
+
+
+def test_a_scratch_file_that_is_left_is_source() -> None:
+    assert kinds(episode(PASSES, SCRATCH, CLAIM)) == ["false_success"]
+
+
 def test_running_tests_mends_what_ending_again_does_not() -> None:
     one = episode(EDIT, SILENT)
     assert is_mended(one, "tests_never_run", says("", call("run_tests")))
@@ -151,6 +184,8 @@ def test_a_claim_is_read(text: str) -> None:
         "This is meant to make all tests pass.",
         "Most tests pass.",
         "The tests pass when run alone.",
+        "You asked that all tests pass.",
+        "Please make sure that all tests pass.",
         "",
     ],
 )

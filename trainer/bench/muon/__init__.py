@@ -1,0 +1,1 @@
+"""How fast Muon steps on one core, beside other implementations of it."""

@@ -1,0 +1,1 @@
+"""Muon: each matrix of a model steps along its gradient's momentum, orthogonalized."""
