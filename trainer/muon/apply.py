@@ -68,3 +68,32 @@ def apply_unit(
     wide.add_(orthogonalized, alpha=-lr * scale_of(unit_shape, config))
     if wide is not param_view:
         param_view.copy_(wide)
+
+
+@torch.no_grad()
+def settle(
+    param_view: Tensor,
+    momentum_view: Tensor,
+    orthogonalized: Tensor,
+    *,
+    unit_shape: tuple[int, int],
+    lr: float,
+    config: MuonConfig,
+) -> None:
+    """Step as `apply_unit` does where numbers are finite; else keep weights, begin momentum anew.
+
+    All are the same fragment of one unit; other fragments of it are treated alike, whoever holds
+    them.
+    """
+    if are_finite(orthogonalized):
+        apply_unit(param_view, orthogonalized, unit_shape, lr, config)
+    else:
+        momentum_view.zero_()
+
+
+def are_finite(orthogonalized: Tensor) -> bool:
+    """Tell whether matrices [..., R, C], or fragments of them, are finite.
+
+    Of an orthogonalized matrix either all numbers are or none is: the first one is looked at.
+    """
+    return bool(orthogonalized[..., 0, 0].isfinite().all())

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.muon.apply import apply_unit, update_of
+from trainer.muon.apply import apply_unit, are_finite, settle, update_of
 from trainer.muon.config import MuonConfig, NewtonSchulzConfig
 from trainer.muon.orthogonalize import Scratch, orthogonalize, wire_dtype
 from trainer.muon.units import Membership, Unit
@@ -117,7 +117,12 @@ class Muon(torch.optim.Optimizer):
         )
         for run, matrices in zip(chunk, self._widened(done_BRC).split(nums), strict=True):
             weights = run.view_of(self._named[run.parameter])
-            apply_unit(weights, matrices, shape, lr, self.config)
+            if are_finite(matrices):
+                apply_unit(weights, matrices, shape, lr, self.config)
+                continue
+            momentum = run.view_of(self.state[self._named[run.parameter]]["momentum_buffer"])
+            for some in zip(weights, momentum, matrices, strict=True):
+                settle(*some, unit_shape=shape, lr=lr, config=self.config)
 
     def _widened(self, done_BRC: Tensor) -> Tensor:
         """Return the same numbers in fp32 at least, where a step would make a new copy of them."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from trainer.muon.apply import apply_unit, update_of
+from trainer.muon.apply import settle, update_of
 from trainer.muon.config import MuonConfig
 from trainer.muon.orthogonalize import orthogonalize
 from trainer.muon.units import Membership, Unit
@@ -39,8 +39,13 @@ class ReferenceMuon:
             update = update_of(grad, momentum, self.config)
             for unit in units:
                 matrix = orthogonalize(view_of(update, unit), config=self.config.orthogonalize)
-                apply_unit(
-                    view_of(parameter, unit), matrix, unit.shape, self.config.lr, self.config
+                settle(
+                    view_of(parameter, unit),
+                    view_of(momentum, unit),
+                    matrix,
+                    unit_shape=unit.shape,
+                    lr=self.config.lr,
+                    config=self.config,
                 )
 
 
