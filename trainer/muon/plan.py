@@ -11,8 +11,8 @@ through `plan.steps` in order, and does of each step of a job what concerns it:
    `receives(…)` expects. Both list by peer, so their order is that of the buffers' parts, and
    a rank with two empty lists takes part with nothing, or not at all in a group without it.
 3. `orthogonalize`: wait for that; put each unit of `owned(job, rank)` together from what came and
-   from the own fragment, transpose those with more rows than columns, orthogonalize all as one
-   batch.
+   from the own fragment, and orthogonalize those of one shape as one batch, as they lie: the bits
+   of a tall matrix are not those of its transpose.
 4. `scatter`: start the all-to-all of leg "scatter" with the results. A rank that owns a unit and
    holds a part of it keeps its part; it is in no list.
 5. `share`, for relayed jobs: wait for that, and start the all-to-all of leg "share", of what came
