@@ -8,6 +8,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
+import cloudpickle
 import torch
 from torch.distributed.rendezvous import rendezvous
 
@@ -18,10 +19,13 @@ WAIT_S = 120.0
 
 def on_ranks(world: int, work: Callable[[Ranks], Any], *, timeout_s: float = 60.0) -> list[Any]:
     """Return what the work came to on each rank; an error is returned as its text."""
-    context = multiprocessing.get_context("fork")
+    # Of a server that has no threads: those of a test run may hold locks that a fork never frees.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["trainer.loop", "trainer.parallel", "trainer.tiny"])
     answers = context.Queue()
+    packed = cloudpickle.dumps(work)
     with tempfile.TemporaryDirectory() as folder:
-        arguments = (Path(folder) / "store", world, work, timeout_s, answers)
+        arguments = (Path(folder) / "store", world, packed, timeout_s, answers)
         processes = [context.Process(target=_run, args=(it, *arguments)) for it in range(world)]
         for process in processes:
             process.start()
@@ -36,15 +40,13 @@ def on_ranks(world: int, work: Callable[[Ranks], Any], *, timeout_s: float = 60.
     return [found[rank] for rank in range(world)]
 
 
-def _run(
-    rank: int, path: Path, world: int, work: Callable[[Ranks], Any], timeout_s: float, answers: Any
-) -> None:
-    # A thread pool of the parent's is not there after the fork.
+def _run(rank: int, path: Path, world: int, packed: bytes, timeout_s: float, answers: Any) -> None:
     torch.set_num_threads(1)
     config = RanksConfig(timeout_s=timeout_s)
     try:
         store, *_ = next(rendezvous(f"file://{path}?rank={rank}&world_size={world}"))
         ranks = meet_at(store, rank=rank, world=world, config=config)
+        work: Callable[[Ranks], Any] = cloudpickle.loads(packed)
         answers.put((rank, work(ranks)))
         part()
     except (

@@ -95,7 +95,7 @@ def test_a_folder_that_swe_smith_cannot_be_in_is_refused(regrow: Regrow, tmp_pat
 def test_a_bench_without_a_peer_takes_none(regrow: Regrow, tmp_path: Path):
     done = regrow("bench", "trace", "--quick", "--peer", tmp_path)
     assert done.returncode == 2
-    line = "error: --peer: bench trace measures no peer, expected one of factory, trainer\n"
+    line = "error: --peer: bench trace measures no peer, expected one of factory, muon, trainer\n"
     assert done.stderr == line
 
 
