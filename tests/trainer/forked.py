@@ -14,7 +14,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from trainer.ranks import Ranks, RanksConfig, meet_at, part
 
-WAIT_S = 120.0
+# The first time the server imports torch, on a busy machine.
+WAIT_S = 300.0
 
 
 def on_ranks(world: int, work: Callable[[Ranks], Any], *, timeout_s: float = 60.0) -> list[Any]:
