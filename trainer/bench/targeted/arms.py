@@ -18,8 +18,8 @@ WorldName = Literal["habits", "far"]
 WORLDS: dict[WorldName, SftConfig] = {
     "habits": SftConfig(),
     "far": SftConfig(
-        noise=Noise(wrong_name=0.97, habit=0.0),
-        least_error=0.9,
+        noise=Noise(wrong_name=0.75, habit=0.0),
+        least_error=0.85,
         most_error=1.0,
         most_hinted_error=0.15,
     ),

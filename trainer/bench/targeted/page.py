@@ -36,10 +36,23 @@ unnoticed and spoils the end. The reward is 1 when every goal was met with the r
 _CAVEATS = """\
 ## Read it with care
 
-What the hints weigh, their divergence and that no prefix is distrusted was picked on `far` with
-seed 1000; the learning rate and the number of turns in an earlier form of the worlds, with seeds
-1000 and 1001; negative and penalty keep the coefficients of a prototype. Then the settings were
-fixed, and the seeds of the table run once.
+What the hints weigh, their divergence and that no prefix is distrusted was picked on an earlier
+`far` with seed 1000; the learning rate and the number of turns in an earlier form of the worlds, with
+seeds 1000 and 1001; negative and penalty keep the coefficients of a prototype. With these settings
+seeds 0 to 5 of `habits` were run: hints took away 70 % of the errors in the median, 28 % in the
+worst seed. Of six seeds an interval for the median ends at the outermost, so the number of seeds was
+set anew, everything else left as it was, and the seeds of the table run once.
+
+How far `far` is was looked for with seed 1000, by the share of wrong names in its demonstrations.
+Where it is small, all that is pulled learns, and little apart; where it is large, nothing does
+before the steps are over; the world was put where the arms differ:
+
+| wrong names | error at the start | rl | negative | kl | both |
+| --- | --- | --- | --- | --- | --- |
+| 50% | 0.85 | 0.171 | 0.043 | 0.036 | 0.024 |
+| 65% | 0.92 | 0.924 | 0.116 | 0.081 | 0.073 |
+| 75% | 0.96 | 0.967 | 0.905 | 0.355 | 0.322 |
+| 97%, seeds 0 to 2 | 0.98 | 0.980 | 0.991 | 0.935 | 0.924 |
 
 All arms and seeds of a world start from one policy; ranges are over the seeds of the training
 that follows. The errors are of one kind, and a wrong name is told from a right one by a rule. CPU

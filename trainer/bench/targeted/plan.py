@@ -12,9 +12,8 @@ class Plan:
     """What is run."""
 
     worlds: dict[WorldName, SftConfig]
-    first_seed: int = 0
-    # How many seeds each arm has, from the first on. With six, the median of all that there could
-    # be lies between the least and the most with a probability of 97 %.
+    first_seed: int
+    # How many seeds each arm has, from the first on.
     num_seeds: dict[WorldName, dict[str, int]]
     run: RunConfig
     # None leaves the real model out.
@@ -23,19 +22,21 @@ class Plan:
 
 FULL = Plan(
     worlds=WORLDS,
+    # Those before were run, and published, when six were all there were.
+    first_seed=10,
     num_seeds={
         "habits": {
-            "rl": 6,
+            "rl": 15,
             "penalty": 6,
             "negative": 6,
-            "kl": 6,
+            "kl": 15,
             "kl_frozen": 6,
             "both": 6,
             "kl_live": 3,
             "kl_other": 3,
             "kl_all": 3,
         },
-        "far": {"rl": 3, "negative": 3, "kl": 3, "both": 3},
+        "far": {"rl": 6, "negative": 6, "kl": 6, "both": 6},
     },
     run=RunConfig(),
     real=RealConfig(),
@@ -54,6 +55,7 @@ QUICK = Plan(
     worlds={
         world: config.model_copy(update=_UNTAUGHT | _ANY_GAP) for world, config in WORLDS.items()
     },
+    first_seed=0,
     num_seeds={world: dict.fromkeys(arms, 1) for world, arms in FULL.num_seeds.items()},
     run=RunConfig(steps=6, prompts=2, group=4, final_episodes=8),
     real=None,

@@ -1,5 +1,14 @@
+import random
+
 from trainer.bench.targeted.arm_run import ArmResult
-from trainer.bench.targeted.claims import Results, claims, real_claims, rows, start_claims
+from trainer.bench.targeted.claims import (
+    Results,
+    claims,
+    interval,
+    real_claims,
+    rows,
+    start_claims,
+)
 from trainer.bench.targeted.gap import Play
 
 
@@ -34,6 +43,15 @@ def results(*, hinted: list[ArmResult]) -> Results:
 
 def holds(these: Results) -> list[bool]:
     return [claim.holds for claim in claims(these)]
+
+
+def test_an_interval_holds_the_median_nineteen_times_in_twenty() -> None:
+    normal = random.Random(0).gauss
+    for num in (6, 9, 15, 40):
+        ends = [interval([normal(0.0, 1.0) for _ in range(num)]) for _ in range(4000)]
+        assert sum(low <= 0 <= high for low, high in ends) >= 0.94 * len(ends)
+    # And is no wider than that takes.
+    assert interval(range(15)) == (3, 11)
 
 
 def test_each_seed_is_held_against_reward_alone_of_the_same_seed() -> None:
