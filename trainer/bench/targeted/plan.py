@@ -36,7 +36,7 @@ FULL = Plan(
             "kl_other": 3,
             "kl_all": 3,
         },
-        "far": {"rl": 6, "negative": 6, "kl": 6, "both": 6},
+        "far": {"rl": 5, "negative": 5, "kl": 5, "both": 5},
     },
     run=RunConfig(),
     real=RealConfig(),
