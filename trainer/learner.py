@@ -50,8 +50,8 @@ class Learner:
         ranks: Ranks,
     ) -> None:
         self.model = model
-        self.groups = param_groups(model)
-        self.optimizer = make_optimizer(self.groups, config=optimizer_config)
+        self.groups = param_groups(model, config=optimizer_config)
+        self.optimizer = make_optimizer(self.groups, config=optimizer_config, world=ranks.world)
         self.teacher = Teacher(model, objective_config.distill)
         self._objective, self._optimizing = objective_config, optimizer_config
         # What the k1 penalty holds on to: the weights at the start.
@@ -68,7 +68,7 @@ class Learner:
         counts = {"tokens": own.tokens, "target_tokens": own.target_tokens}
         total = self._ranks.sum_numbers(counts, f"step {step}, counts of tokens")
         denominators = Denominators(**total)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         own_sums = self._accumulate(samples, denominators)
         parameters = [it for group in self.groups for it in group.members.values()]
         self._ranks.sum_gradients(parameters, f"step {step}, gradients")
@@ -80,7 +80,7 @@ class Learner:
         if is_good and denominators.tokens:
             self.optimizer.step()
             self.teacher.update(self.model)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         return Learnt(
             sums=sums,
             denominators=denominators,

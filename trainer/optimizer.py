@@ -1,19 +1,32 @@
-"""Make the optimizer: which parameters decay, which do not, and how fast they move at a step."""
+"""Make the optimizer: what Muon trains, what AdamW decays, and how fast both move at a step."""
 
-from collections.abc import Iterable, Mapping
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import Parameter
+from transformers import PreTrainedModel
 
+from trainer.muon.batched import Muon
+from trainer.muon.config import MuonConfig
+from trainer.muon.costs import Cluster
+from trainer.muon.families import rules_for
+from trainer.muon.sharded import ShardedMuon
+from trainer.muon.units import Membership, sort_parameters
 from trainer.settings import Settings
 
 
 class OptimizerConfig(Settings):
-    """AdamW, after a warm-up at a constant rate."""
+    """AdamW, and Muon for matrices if chosen, after a warm-up at a constant rate."""
 
+    # With `muon` embeddings, head, norms and biases stay AdamW's.
+    kind: Literal["adamw", "muon"] = "adamw"
+    # Of AdamW; `muon.lr` is that of matrices.
     lr: float = Field(default=1e-6, ge=0)
     # Steps until `lr` is reached, from `lr / warmup_steps` on; 0 for none.
     warmup_steps: int = Field(default=0, ge=0)
@@ -24,47 +37,114 @@ class OptimizerConfig(Settings):
     weight_decay: float = Field(default=0.0, ge=0)
     # Largest norm of the gradient of all parameters together; larger ones are scaled down.
     max_grad_norm: float = Field(default=1.0, gt=0)
+    muon: MuonConfig = MuonConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Parameters that are treated alike."""
 
-    # `decayed` or `undecayed`.
+    # `decayed` or `undecayed`, of AdamW; `muon`.
     name: str
     members: Mapping[str, Parameter]
+    # Of Muon: the matrices in them.
+    membership: Membership | None = None
 
 
-def param_groups(model: nn.Module) -> tuple[Group, ...]:
-    """Return each trained parameter once, in the group that it belongs to."""
-    embedded = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+def param_groups(model: nn.Module, *, config: OptimizerConfig | None = None) -> tuple[Group, ...]:
+    """Return each trained parameter once, in the group that it belongs to.
+
+    Raises:
+        ValueError: no rules say which matrices of the model Muon trains.
+    """
     trained = {name: it for name, it in model.named_parameters() if it.requires_grad}
+    groups: tuple[Group, ...] = ()
+    if config is not None and config.kind == "muon":
+        assert isinstance(model, PreTrainedModel), "a module without a configuration"
+        rules = rules_for(model.config, choices=config.muon.groups)
+        found = sort_parameters({name: tuple(it.shape) for name, it in trained.items()}, rules)
+        members = {name: trained.pop(name) for name in found.muon}
+        groups = (Group(name="muon", members=members, membership=found),)
+    embedded = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     decayed = {name: it for name, it in trained.items() if it.ndim > 1 and id(it) not in embedded}
     rest = {name: it for name, it in trained.items() if name not in decayed}
-    return (Group(name="decayed", members=decayed), Group(name="undecayed", members=rest))
+    return (*groups, Group(name="decayed", members=decayed), Group(name="undecayed", members=rest))
 
 
-def make_optimizer(groups: Iterable[Group], *, config: OptimizerConfig) -> torch.optim.AdamW:
-    """Return an AdamW over the groups."""
-    return torch.optim.AdamW(
+class Optimizers:
+    """Owns the optimizers of a model, each of which trains parameters of its own."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
+        self.parts = tuple(parts)
+
+    def step(self) -> None:
+        """Take a step with each."""
+        for part in self.parts:
+            part.step()
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for part in self.parts:
+            part.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """Return what `load_state_dict` goes on from."""
+        return [part.state_dict() for part in self.parts]
+
+    def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on from a state.
+
+        Raises:
+            ValueError: it is that of other optimizers.
+        """
+        for part, state in zip(self.parts, states, strict=True):
+            part.load_state_dict(state)
+
+
+def make_optimizer(
+    groups: Iterable[Group], *, config: OptimizerConfig, world: int = 1
+) -> Optimizers:
+    """Return an AdamW over its groups, and a Muon over its own where there is one.
+
+    On several ranks each matrix is orthogonalized where Muon's plan says; all must call it.
+    """
+    groups = tuple(groups)
+    adamw = torch.optim.AdamW(
         [
             {
                 "params": list(group.members.values()),
                 "weight_decay": config.weight_decay if group.name == "decayed" else 0.0,
             }
             for group in groups
+            if group.membership is None
         ],
         lr=config.lr,
         betas=(config.beta1, config.beta2),
         eps=config.eps,
     )
+    return Optimizers([
+        adamw,
+        *(_muon(it, config.muon, world=world) for it in groups if it.membership),
+    ])
 
 
-def set_rate(optimizer: torch.optim.Optimizer, step: int, *, config: OptimizerConfig) -> float:
-    """Set and return the rate of a step, from 0: it is a function of the step alone."""
+def _muon(group: Group, config: MuonConfig, *, world: int) -> Muon | ShardedMuon:
+    assert group.membership is not None
+    if world == 1:
+        return Muon(group.members, group.membership, config)
+    # As torchrun tells; else all are taken to be neighbours.
+    per_node = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    cluster = Cluster(num_ranks=world, ranks_per_node=per_node)
+    return ShardedMuon(group.members, group.membership, config, cluster=cluster)
+
+
+def set_rate(optimizer: Optimizers, step: int, *, config: OptimizerConfig) -> float:
+    """Set the rates of a step, from 0, and return that of AdamW: functions of the step alone."""
     share = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
-    for group in optimizer.param_groups:
-        group["lr"] = config.lr * share
+    for part in optimizer.parts:
+        rate = config.muon.lr if isinstance(part, Muon | ShardedMuon) else config.lr
+        for group in part.param_groups:
+            group["lr"] = rate * share
     return config.lr * share
 
 
@@ -93,12 +173,30 @@ def global_norm(gradients: Iterable[Tensor]) -> float:
 
 
 def membership(groups: Iterable[Group]) -> list[str]:
-    """Return one line a group, for people: its size, and the names of its parameters."""
+    """Return lines for people: each group's size, and what its parameters are called."""
     return [
+        line
+        for group in groups
+        for line in ([_adamw_line(group)] if group.membership is None else _muon_lines(group))
+    ]
+
+
+def _adamw_line(group: Group) -> str:
+    return (
         f"AdamW, {group.name}: {len(group.members)} tensors, "
         f"{sum(it.numel() for it in group.members.values()):,} weights: "
         f"{', '.join(shorten_names(group.members))}"
-        for group in groups
+    )
+
+
+def _muon_lines(group: Group) -> list[str]:
+    """Return a line for all matrices of one shape that are called alike."""
+    assert group.membership is not None
+    units = group.membership.units
+    counts = Counter((shorten_names([it.parameter])[0], it.shape) for it in units)
+    return [
+        f"Muon: {num} matrices of {rows} x {cols}, {num * rows * cols:,} weights: {name}"
+        for (name, (rows, cols)), num in counts.items()
     ]
 
 

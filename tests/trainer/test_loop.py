@@ -107,6 +107,17 @@ def test_a_run_that_is_stopped_and_goes_on_is_the_same_to_the_bit(
     assert groups(tmp_path / "parts") == all_tries(4)
 
 
+MUON = {"kind": "muon", "lr": 0.01, "muon": {"lr": 0.01, "orthogonalize": {"dtype": "float32"}}}
+
+
+def test_a_run_with_muon_goes_on_to_the_bit(tmp_path: Path) -> None:
+    whole = run_toy(toy_config(optimizer=MUON), tmp_path / "whole")
+    run_toy(toy_config(optimizer=MUON, steps=2), tmp_path / "parts")
+    again = run_toy(toy_config(optimizer=MUON), tmp_path / "parts")
+    assert digest(weights(again.learner.model)) == digest(weights(whole.learner.model))
+    assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
+
+
 def test_episodes_are_of_the_weights_before_the_step_or_one_step_older(tmp_path: Path) -> None:
     run_toy(toy_config(staleness=1), tmp_path / "behind")
     run_toy(toy_config(), tmp_path / "even")
@@ -137,10 +148,17 @@ def wait_for(folder: Path, *, lines: int) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("world", [2, 4])
-def test_ranks_learn_what_one_process_learns(tmp_path: Path, world: int) -> None:
-    # So large an eps makes a step nearly linear: else the sign of rounding errors would decide.
-    values = {"steps": 2, "prompts": 3, "optimizer": {"lr": 0.5, "eps": 1.0}}
+# So large an eps makes AdamW's step nearly linear: else the sign of rounding errors would decide.
+LINEAR = {"lr": 0.5, "eps": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("world", "optimizer"), [(2, LINEAR), (4, LINEAR), (2, {**MUON, **LINEAR})], ids=str
+)
+def test_ranks_learn_what_one_process_learns(
+    tmp_path: Path, world: int, optimizer: dict[str, object]
+) -> None:
+    values = {"steps": 2, "prompts": 3, "optimizer": optimizer}
     alone = run_toy(toy_config(**values), tmp_path / "alone")
 
     def work(ranks: Ranks) -> dict[str, list[float]]:

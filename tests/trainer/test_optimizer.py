@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.trainer.forked import on_ranks
+from trainer.muon.config import MuonConfig
 from trainer.optimizer import (
     OptimizerConfig,
     clip_gradients,
@@ -38,6 +40,50 @@ def test_the_membership_is_told_with_layers_folded() -> None:
     assert first.startswith("AdamW, decayed: ")
     assert "model.layers.*.self_attn.q_proj.weight" in first
     assert second.endswith("model.norm.weight")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_muon_trains_the_matrices_of_layers_and_adamw_all_else(kind: TinyKind) -> None:
+    model = random_model(tiny_config(kind), seed=0)
+    muon, decayed, undecayed = param_groups(model, config=OptimizerConfig(kind="muon"))
+    named = dict(model.named_parameters())
+    assert sorted([*muon.members, *decayed.members, *undecayed.members]) == sorted(named)
+    assert all(".layers." in name and it.ndim > 1 for name, it in muon.members.items())
+    assert "model.embed_tokens.weight" in undecayed.members
+    assert not any("self_attn" in name and it.ndim > 1 for name, it in decayed.members.items())
+
+
+def test_the_matrices_of_muon_are_told_by_name_and_shape() -> None:
+    model = random_model(tiny_config("dense"), seed=0)
+    lines = membership(param_groups(model, config=OptimizerConfig(kind="muon")))
+    rows, cols = model.get_parameter("model.layers.0.self_attn.q_proj.weight").shape
+    told = f"Muon: 2 matrices of {rows} x {cols}, {2 * rows * cols:,} weights: "
+    assert f"{told}model.layers.*.self_attn.q_proj.weight" in lines
+    assert sum(line.startswith("AdamW, ") for line in lines) == 2
+
+
+def test_a_family_without_rules_is_refused_in_one_line() -> None:
+    model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=16))
+    with pytest.raises(ValueError, match=r"model type 'gpt2': no rules say how Muon cuts it"):
+        param_groups(model, config=OptimizerConfig(kind="muon"))
+
+
+def test_a_step_of_muon_moves_matrices_at_its_own_rate_after_the_same_warm_up() -> None:
+    model = random_model(tiny_config("dense"), seed=0)
+    config = OptimizerConfig(kind="muon", lr=0.0, warmup_steps=2, muon=MuonConfig(lr=0.1))
+    optimizer = make_optimizer(param_groups(model, config=config), config=config)
+    set_rate(optimizer, 0, config=config)
+    before = {name: it.detach().clone() for name, it in model.named_parameters()}
+    draw = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=draw)
+    optimizer.step()
+    moved = {name for name, it in model.named_parameters() if not torch.equal(it, before[name])}
+    assert moved == set(param_groups(model, config=config)[0].members)
+    name = "model.layers.0.self_attn.q_proj.weight"
+    step = model.get_parameter(name).detach() - before[name]
+    # As far as AdamW would at this rate: 0.05, the half of it, times 0.2.
+    assert step.square().mean().sqrt() == pytest.approx(0.05 * 0.2, rel=0.2)
 
 
 def test_names_are_told_once_with_their_numbers_starred() -> None:

@@ -39,9 +39,9 @@ _CAVEATS = """\
 What the hints weigh, their divergence and that no prefix is distrusted was picked on an earlier
 `far` with seed 1000; the learning rate and the number of turns in an earlier form of the worlds,
 with seeds 1000 and 1001; negative and penalty keep the coefficients of a prototype. With these
-settings seeds 0 to 5 of `habits` were run: hints took away 70 % of the errors in the median, 28 % in
-the worst seed. Of six seeds an interval for the median ends at the outermost, so the number of seeds
-was set anew, everything else left as it was, and the seeds of the table run once.
+settings seeds 0 to 5 of `habits` were run: hints took away 70 % of the errors in the median, 28 %
+in the worst seed. Of six seeds an interval for the median ends at the outermost, so the number of
+seeds was set anew, everything else left as it was, and the seeds of the table run once.
 
 How far `far` is was looked for with seed 1000, by the share of wrong names in its demonstrations.
 Where it is small, all that is pulled learns, and little apart; where it is large, nothing does
