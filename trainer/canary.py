@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
-from trainer.forward import hidden_states, lm_head
+from trainer.forward import Model, hidden_states, lm_head
 from trainer.head import token_logprobs
 from trainer.pack import pack_rows
 from trainer.records import Ids
@@ -32,7 +31,7 @@ class Canary:
 
 @torch.no_grad()
 def canary_errors(
-    model: PreTrainedModel, canaries: Sequence[Canary], *, temperature: float = 1.0
+    model: Model, canaries: Sequence[Canary], *, temperature: float = 1.0
 ) -> list[float]:
     """Return how little of its probability the model gives to good tokens after each hint, 0 to 1.
 
@@ -47,7 +46,7 @@ def canary_errors(
     return [_error(model, canary, temperature=temperature) for canary in canaries]
 
 
-def _error(model: PreTrainedModel, canary: Canary, *, temperature: float) -> float:
+def _error(model: Model, canary: Canary, *, temperature: float) -> float:
     ids = np.concatenate([canary.context_ids, canary.good_ids])
     hidden = hidden_states(model, pack_rows([ids]))[len(canary.context_ids) - 1 : -1]
     good = torch.from_numpy(canary.good_ids).to(hidden.device)

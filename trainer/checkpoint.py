@@ -42,8 +42,7 @@ def publish(
     """
     folder.mkdir(parents=True, exist_ok=True)
     _clear(folder)
-    place = folder / f"step-{step:06}"
-    hidden = folder / f"{HIDDEN}{place.name}"
+    place, hidden = folder / f"step-{step:06}", unfinished(folder, step)
     hidden.mkdir()
     write(hidden)
     _seal(hidden)
@@ -55,6 +54,11 @@ def publish(
     write_whole(folder / LATEST, f"{place.name}\n".encode())
     _prune(folder, place, keep=config.keep)
     return place
+
+
+def unfinished(folder: Path, step: int) -> Path:
+    """Return the folder that `publish` has filled."""
+    return folder / f"{HIDDEN}step-{step:06}"
 
 
 def latest(folder: Path) -> Path | None:
@@ -126,5 +130,5 @@ def _prune(folder: Path, newest: Path, *, keep: int) -> None:
 
 def _clear(folder: Path) -> None:
     remove_temporaries(folder)
-    for unfinished in folder.glob(f"{HIDDEN}*"):
-        shutil.rmtree(unfinished)
+    for old in folder.glob(f"{HIDDEN}*"):
+        shutil.rmtree(old)

@@ -15,6 +15,7 @@ from trainer.credit import CreditConfig
 from trainer.feedback.judge import JudgeConfig
 from trainer.feedback.targets import TargetsConfig
 from trainer.generate import LocalConfig
+from trainer.mesh import MeshConfig
 from trainer.model import ModelConfig
 from trainer.objective import ObjectiveConfig
 from trainer.optimizer import OptimizerConfig
@@ -82,6 +83,14 @@ class TrainConfig(Settings):
     checkpoint: CheckpointConfig = CheckpointConfig()
     trackers: TrackersConfig = TrackersConfig()
     ranks: RanksConfig = RanksConfig()
+    # How the ranks of a run hold the model together; None: each has all of it.
+    parallel: MeshConfig | None = None
+
+    @model_validator(mode="after")
+    def _is_free_to_choose_experts(self) -> Self:
+        if self.parallel is not None and self.rollout.router_replay:
+            raise ValueError("rollout.router_replay with parallel, expected one of them")
+        return self
 
     @model_validator(mode="after")
     def _trains_what_it_samples(self) -> Self:

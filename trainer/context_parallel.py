@@ -32,8 +32,16 @@ class Part:
     # Of the whole row: tokens `start` to `end` are this rank's; padding follows the last rank's.
     start: int
     end: int
-    # [S, T], True where a token may attend; T with padding.
-    mask_ST: Tensor
+    # [T], with padding: which row each token is of, and its place there.
+    rows_T: Tensor
+    places_T: Tensor
+    # Tokens that are this rank's, padding included.
+    own: slice
+
+    def mask(self) -> Tensor:
+        """Return where each token of this rank may attend, [S, T]."""
+        is_same_ST = self.rows_T[self.own, None] == self.rows_T
+        return is_same_ST & (self.places_T[self.own, None] >= self.places_T)
 
 
 def part_of(packed: Packed, *, rank: int, world: int) -> Part:
@@ -48,20 +56,21 @@ def part_of(packed: Packed, *, rank: int, world: int) -> Part:
     ids_T = nn.functional.pad(packed.input_ids_1T[0], (0, missing))
     places_T = torch.cat([packed.position_ids_1T[0], torch.arange(missing)])
     own = slice(rank * each, (rank + 1) * each)
-    is_same_ST = rows_T[own, None] == rows_T
     return Part(
         input_ids_1S=ids_T[None, own],
         position_ids_1S=places_T[None, own],
         start=min(own.start, length),
         end=min(own.stop, length),
-        mask_ST=is_same_ST & (places_T[own, None] >= places_T),
+        rows_T=rows_T,
+        places_T=places_T,
+        own=own,
     )
 
 
 @contextmanager
 def sharing(part: Part, group: dist.ProcessGroup) -> Iterator[None]:
     """Have attention see the whole row while a model runs on a part, also in its backward pass."""
-    _SHARED.append((part.mask_ST, group))
+    _SHARED.append((part.mask(), group))
     try:
         yield
     finally:
@@ -84,7 +93,7 @@ def _attend(
     """Attend [1, H, S, W] to the keys of all ranks; return [1, S, H, W]."""
     del module, attention_mask
     mask_ST, group = _SHARED[-1]
-    keys, values = _gather(key, group), _gather(value, group)
+    keys, values = gather_tokens(key, group), gather_tokens(value, group)
     attended = nn.functional.scaled_dot_product_attention(
         query,
         keys,
@@ -96,8 +105,8 @@ def _attend(
     return attended.transpose(1, 2).contiguous(), None
 
 
-def _gather(states: Tensor, group: dist.ProcessGroup) -> Tensor:
-    """Return the states [1, H, T, W] of all ranks of a group."""
+def gather_tokens(states: Tensor, group: dist.ProcessGroup) -> Tensor:
+    """Return the states [1, H, T, W] of all ranks of a group, from those [1, H, S, W] of each."""
     return cast("Tensor", _Gather.apply(states, group))
 
 

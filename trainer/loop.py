@@ -13,7 +13,6 @@ from trainer.credit import advantages
 from trainer.engine import Engine
 from trainer.env import World
 from trainer.learner import Learner, Learnt
-from trainer.model import weights
 from trainer.ranks import Ranks
 from trainer.records import Episode
 from trainer.resume import Progress, restore, save
@@ -73,18 +72,26 @@ def train(
         RankError: another rank did not come.
     """
     learner, engine = parts.learner, parts.engine
-    progress = restore(folder, learner) or Progress(behind=weights(learner.model))
+    progress = restore(folder, learner) or Progress()
     roll_step = partial(_roll, config=config, parts=parts)
     ahead = Ahead(roll_step, staleness=config.staleness, last=config.steps)
     try:
-        engine.sync(progress.behind, version=max(0, progress.step - config.staleness))
+        behind = progress.behind or learner.weights()
+        engine.sync(behind, version=max(0, progress.step - config.staleness))
         while progress.step < config.steps:
             step = _step(progress, ahead, config=config, parts=parts)
             report(step)
             _check(config, progress, step.learnt)
             is_due = progress.step % config.checkpoint.every == 0 or progress.step == config.steps
-            if parts.ranks.is_first and is_due:
-                save(folder, progress, learner, tokenizer=parts.tokenizer, config=config.checkpoint)
+            if is_due:
+                save(
+                    folder,
+                    progress,
+                    learner,
+                    tokenizer=parts.tokenizer,
+                    config=config.checkpoint,
+                    ranks=parts.ranks,
+                )
     finally:
         ahead.close()
         engine.close()
@@ -95,22 +102,21 @@ def _step(progress: Progress, ahead: Ahead, *, config: TrainConfig, parts: Parts
     step, learner, engine = progress.step, parts.learner, parts.engine
     began_s = time.monotonic()
     if not config.staleness:
-        engine.sync(weights(learner.model), version=step)
+        engine.sync(learner.weights(), version=step)
     version = engine.version
     rolled = ahead.take(step)
     rolled_s = time.monotonic()
     if config.staleness:
-        progress.fall_behind(learner.model)
+        behind = progress.fall_behind(learner)
         # Ranks may share a server: none may still be sampling from it.
         parts.ranks.meet(f"step {step}, rollouts")
-        engine.sync(progress.behind, version=step)
+        engine.sync(behind, version=step)
         ahead.go_on(step)
     credit = advantages(rolled.episodes, config=config.credit)
     learnt = learner.learn(make_samples(rolled, credit), step=step)
-    # One rank looks after the teacher, which is the same on all.
-    progress.note(learnt, rolled.canaries if parts.ranks.is_first else ())
+    progress.note(learnt, learner.spread.first(rolled.canaries))
     canary_error = None
-    if progress.canaries and parts.ranks.is_first:
+    if progress.canaries and learner.looks_after_teacher:
         temperature = config.objective.temperature
         canary_error = learner.teacher.check(progress.canaries, temperature=temperature)
     return Step(

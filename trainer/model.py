@@ -11,6 +11,7 @@ import torch
 from pydantic import model_validator
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -99,6 +100,18 @@ def save_model(model: PreTrainedModel, folder: Path) -> None:
     """Write config and weights; `load_model` and transformers load them again."""
     with _quietly():
         model.save_pretrained(folder)
+
+
+def save_whole(model: PreTrainedModel, whole: Mapping[str, Tensor], folder: Path) -> None:
+    """Write a model whose own weights may be parts, with the whole ones."""
+    if not any(isinstance(it, DTensor) for it in weights(model).values()):
+        save_model(model, folder)
+        return
+    with torch.device("meta"):
+        bare = type(model)(model.config)
+    bare.load_state_dict(dict(whole), strict=False, assign=True)
+    bare.tie_weights()
+    save_model(bare, folder)
 
 
 def weights(model: PreTrainedModel) -> dict[str, Tensor]:

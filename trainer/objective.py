@@ -4,22 +4,21 @@ Letters of shapes: T tokens of a packed row, L tokens of a Segment, S sampled to
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from pydantic import Field
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from trainer.distill import DistillConfig
-from trainer.forward import lm_head
+from trainer.forward import Model, share_of
 from trainer.loss import LossConfig, less_drift, policy_loss
 from trainer.pull import Heads, Lesson, pull
-from trainer.records import Floats, Sample, Target
+from trainer.records import Floats, Sample, Segment, Target
 from trainer.scoring import Scores, score
 from trainer.settings import Settings
-from trainer.teacher import Teacher
 
 
 class ObjectiveConfig(Settings):
@@ -31,6 +30,17 @@ class ObjectiveConfig(Settings):
     chunk: int = Field(default=256, ge=1)
     loss: LossConfig = LossConfig()
     distill: DistillConfig = DistillConfig()
+
+
+class Advice(Protocol):
+    """What a teacher says of Targets."""
+
+    @property
+    def head(self) -> Tensor:
+        """Weight [V, D] that turns the states of `read` into logits."""
+
+    def read(self, segment: Segment, targets: Sequence[Target]) -> list[Tensor]:
+        """Return for each Target the states [N, D] that predict its tokens after its hint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,10 +80,10 @@ def hinted(sample: Sample) -> tuple[Target, ...]:
 
 
 def objective(
-    model: PreTrainedModel,
+    model: Model,
     rows: Sequence[Scored],
     *,
-    teacher: Teacher,
+    teacher: Advice,
     denominators: Denominators,
     config: ObjectiveConfig,
 ) -> tuple[Tensor, dict[str, float]]:
@@ -82,33 +92,57 @@ def objective(
     The loss of a step is `policy_loss` over its sampled tokens, by their number, plus what its
     Targets pull, by the denominator that `config.distill` names. Both are sums with a weight of
     their own, so neither changes the gradient of the other, and the split of a step into
-    micro-batches changes nothing.
+    micro-batches, or of a row into the shares of ranks, changes nothing.
 
     Metrics are those of `policy_loss`, `entropy` over the same tokens, and those of `pull`.
 
     Raises:
         ValueError: the k1 penalty has a weight and a row no reference.
     """
-    segments = [row.sample.segment for row in rows]
-    scores = score(model, segments, temperature=config.temperature, chunk=config.chunk)
+    aimed = list(_aimed(rows, share=share_of(model)))
+    scores = score(
+        model,
+        [row.sample.segment for row in rows],
+        temperature=config.temperature,
+        chunk=config.chunk,
+        also=[tokens for _, _, tokens in aimed],
+    )
     policy, sums = _policy(rows, scores, config=config.loss)
     metrics = Counter(sums)
     loss = config.loss.weight * policy / max(denominators.tokens, 1)
     by_name = {"batch": denominators.tokens, "targets": denominators.target_tokens}
     heads = Heads(
-        student_VD=lm_head(model),
+        student_VD=scores.head_VD,
         teacher_VD=teacher.head,
         temperature=config.temperature,
         chunk=config.chunk,
     )
-    for row, span in zip(rows, scores.spans, strict=True):
-        if targets := hinted(row.sample):
-            lessons = [_lesson(target, scores, start=span.start) for target in targets]
+    for row in rows:
+        if mine := [(target, tokens) for whose, target, tokens in aimed if whose is row]:
+            targets = [target for target, _ in mine]
+            lessons = [_lesson(target, scores, tokens) for target, tokens in mine]
             taught = teacher.read(row.sample.segment, targets) if config.distill.weight else ()
             pulled, sums = pull(lessons, taught, heads=heads, config=config.distill)
             loss = loss + pulled / by_name[config.distill.denominator]
             metrics.update(sums)
     return loss, dict(metrics)
+
+
+def _aimed(
+    rows: Sequence[Scored], *, share: tuple[int, int]
+) -> Iterator[tuple[Scored, Target, slice]]:
+    """Yield the Targets of this rank's share, with their tokens of the packed row."""
+    number, ranks = share
+    start = seen = 0
+    for row in rows:
+        for target in hinted(row.sample):
+            tokens = slice(start + target.start, start + target.end)
+            sampled = row.sample.segment.sampled[target.start : target.end]
+            assert sampled.all(), f"{target}: is on tokens that the policy did not sample"
+            if seen % ranks == number:
+                yield row, target, tokens
+            seen += 1
+        start += len(row.sample.segment.ids)
 
 
 def _policy(
@@ -143,10 +177,8 @@ def _reference(row: Scored) -> Tensor:
     return torch.from_numpy(row.reference_logprobs)
 
 
-def _lesson(target: Target, scores: Scores, *, start: int) -> Lesson:
-    """Cut a Target out of the packed row, in which its Segment begins at `start`."""
-    tokens = slice(start + target.start, start + target.end)
-    assert scores.sampled_T[tokens].all(), f"{target}: is on tokens that the policy did not sample"
+def _lesson(target: Target, scores: Scores, tokens: slice) -> Lesson:
+    """Cut a Target out of the packed row."""
     return Lesson(
         kind=target.kind,
         ids_N=scores.ids_T[tokens],

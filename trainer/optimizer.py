@@ -4,11 +4,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 
@@ -87,19 +88,6 @@ class Optimizers:
         for part in self.parts:
             part.zero_grad(set_to_none=True)
 
-    def state_dict(self) -> list[dict[str, Any]]:
-        """Return what `load_state_dict` goes on from."""
-        return [part.state_dict() for part in self.parts]
-
-    def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from a state.
-
-        Raises:
-            ValueError: it is that of other optimizers.
-        """
-        for part, state in zip(self.parts, states, strict=True):
-            part.load_state_dict(state)
-
 
 def make_optimizer(
     groups: Iterable[Group], *, config: OptimizerConfig, world: int = 1
@@ -109,6 +97,12 @@ def make_optimizer(
     On several ranks each matrix is orthogonalized where Muon's plan says; all must call it.
     """
     groups = tuple(groups)
+    muons = [_muon(it, config.muon, world=world) for it in groups if it.membership is not None]
+    return Optimizers([_adamw([it for it in groups if it.membership is None], config), *muons])
+
+
+def _adamw(groups: Sequence[Group], config: OptimizerConfig) -> torch.optim.AdamW:
+    parameters = [it for group in groups for it in group.members.values()]
     adamw = torch.optim.AdamW(
         [
             {
@@ -116,16 +110,21 @@ def make_optimizer(
                 "weight_decay": config.weight_decay if group.name == "decayed" else 0.0,
             }
             for group in groups
-            if group.membership is None
         ],
         lr=config.lr,
         betas=(config.beta1, config.beta2),
         eps=config.eps,
+        # Those on several meshes are stepped one after another.
+        foreach=False if any(isinstance(it, DTensor) for it in parameters) else None,
     )
-    return Optimizers([
-        adamw,
-        *(_muon(it, config.muon, world=world) for it in groups if it.membership),
-    ])
+    # Moments are there from the start: a checkpoint fills what it finds.
+    for parameter in parameters:
+        adamw.state[parameter] = {
+            "step": torch.tensor(0.0),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
+    return adamw
 
 
 def _muon(group: Group, config: MuonConfig, *, world: int) -> Muon | ShardedMuon:
@@ -148,17 +147,14 @@ def set_rate(optimizer: Optimizers, step: int, *, config: OptimizerConfig) -> fl
     return config.lr * share
 
 
-def clip_gradients(parameters: Iterable[Parameter], *, max_norm: float) -> float:
-    """Scale gradients down to a norm of all of them together; return the norm before.
+def clip_gradients(parameters: Iterable[Parameter], *, norm: float, max_norm: float) -> None:
+    """Scale gradients down to a norm of all of them together, which now is `norm`.
 
     With a norm that is no number the gradients are left as they are.
     """
-    gradients = [it.grad for it in parameters if it.grad is not None]
-    norm = global_norm(gradients)
-    if norm > max_norm and norm < float("inf"):
-        for gradient in gradients:
+    if max_norm < norm < float("inf"):
+        for gradient in (it.grad for it in parameters if it.grad is not None):
             gradient.mul_(max_norm / norm)
-    return norm
 
 
 def global_norm(gradients: Iterable[Tensor]) -> float:

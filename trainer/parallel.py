@@ -6,7 +6,8 @@ vocabulary, E experts.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -18,9 +19,45 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from trainer import context_parallel, dispatch
-from trainer.context_parallel import Part, part_of, sharing
+from trainer.context_parallel import Part, gather_tokens, part_of, sharing
 from trainer.mesh import DENSE, EXPERTS, Meshes
 from trainer.pack import Packed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sharded:
+    """A model that ranks hold together: every one of them must do as the others with it."""
+
+    # After `parallelize`.
+    model: PreTrainedModel
+    meshes: Meshes
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Which part of a row this rank adds to the loss, and of how many."""
+        group = self.meshes.context.get_group("context")
+        return dist.get_rank(group), dist.get_world_size(group)
+
+    def states(self, packed: Packed) -> Tensor:
+        """Return the last hidden states [T, D] of a whole row, on every rank of a context group.
+
+        Ranks of one context group must give the same row, of other groups their own.
+        """
+        states_SD, part = hidden_part(self.model, packed, meshes=self.meshes)
+        if not torch.is_grad_enabled():
+            # Without a backward pass nothing puts the weights away.
+            for module in self.model.modules():
+                if isinstance(module, FSDPModule):
+                    module.reshard()
+        each = -(-packed.starts[-1] // self.share[1])
+        missing = each - (part.end - part.start)
+        padded_SD = nn.functional.pad(states_SD, (0, 0, 0, missing))
+        group = self.meshes.context.get_group("context")
+        return gather_tokens(padded_SD[None, None], group)[0, 0, : packed.starts[-1]]
+
+    def head(self) -> Tensor:
+        """Return the weight [V, D] of the head, of which gradients are added up over ranks."""
+        return whole_head(self.model)
 
 
 def parallelize(model: PreTrainedModel, meshes: Meshes) -> None:
@@ -33,7 +70,8 @@ def parallelize(model: PreTrainedModel, meshes: Meshes) -> None:
     found = list(_experts(model))
     for name, experts in found:
         _check_experts(name, experts, meshes)
-    model.set_attn_implementation(context_parallel.NAME)
+    if meshes.config.context > 1:
+        model.set_attn_implementation(context_parallel.NAME)
     if found and is_shared:
         model.set_experts_implementation(dispatch.NAME)
     for _, experts in found:
@@ -90,10 +128,11 @@ def hidden_part(model: PreTrainedModel, packed: Packed, *, meshes: Meshes) -> tu
     """
     group = meshes.context.get_group("context")
     part = part_of(packed, rank=dist.get_rank(group), world=dist.get_world_size(group))
-    with ExitStack() as stack:
-        stack.enter_context(sharing(part, group))
+    with sharing(part, group) if meshes.config.context > 1 else nullcontext():
         answer = model.base_model(
-            input_ids=part.input_ids_1S, position_ids=part.position_ids_1S, use_cache=False
+            input_ids=part.input_ids_1S.to(model.device),
+            position_ids=part.position_ids_1S.to(model.device),
+            use_cache=False,
         )
     states_SD = cast("Tensor", answer.last_hidden_state[0])
     return states_SD[: part.end - part.start], part

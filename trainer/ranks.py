@@ -100,6 +100,9 @@ class Ranks:
         try:
             store.set(_key(self.rank), what)
             yield
+        except RankError:
+            # What it waited for within this wait says more.
+            raise
         except RuntimeError as error:
             why = str(error).partition("\n")[0]
             raise RankError(f"{what}: {self._complaint(store, what)}: {why}") from error

@@ -32,6 +32,7 @@ FREE = (
     "judge.url",
     "max_bad_steps",
     "max_mismatch_kl",
+    "parallel",
     "ranks",
     "steps",
     "trackers",

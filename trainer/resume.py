@@ -7,17 +7,20 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedModel
 
 from trainer.canary import Canary
-from trainer.checkpoint import CheckpointConfig, CheckpointError, latest, publish
+from trainer.checkpoint import CheckpointConfig, CheckpointError, latest, publish, unfinished
 from trainer.learner import Learner, Learnt
-from trainer.model import save_model, set_weights, weights
+from trainer.model import save_whole
+from trainer.ranks import Ranks
+from trainer.state import load_tensors, save_tensors
 
 # More make the check slow, and no surer.
 MAX_CANARIES = 16
 BEHIND = "behind.safetensors"
-MODEL, OWN, PROGRESS, CANARIES = "model", "learner.pt", "progress.json", "canaries.safetensors"
+# For others, and what the run itself goes on from.
+MODEL, STATE = "model", "state"
+PROGRESS, CANARIES = "progress.json", "canaries.safetensors"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,18 +33,14 @@ class Progress:
     num_bad: int = 0
     # What the teacher is checked on; the first ones that were found.
     canaries: list[Canary] = field(default_factory=list)
-    # Weights that the next Episodes are sampled with: the policy's, or those before its last step.
-    behind: dict[str, torch.Tensor]
+    # Weights that the next Episodes are sampled with, those before the policy's last step; None
+    # where they are the policy's.
+    behind: dict[str, torch.Tensor] | None = None
 
-    def fall_behind(self, model: PreTrainedModel) -> None:
-        """Keep the weights as they are now, while the policy takes its next step."""
-        self.behind = {name: it.detach().clone() for name, it in weights(model).items()}
-
-    def is_behind(self, model: PreTrainedModel) -> bool:
-        """Tell whether these are other tensors than the policy's own."""
-        return any(
-            it.data_ptr() != self.behind[name].data_ptr() for name, it in weights(model).items()
-        )
+    def fall_behind(self, learner: Learner) -> dict[str, torch.Tensor]:
+        """Keep and return the weights as they are now, while the policy takes its next step."""
+        self.behind = {name: it.detach().clone() for name, it in learner.weights().items()}
+        return self.behind
 
     def note(self, learnt: Learnt, canaries: Sequence[Canary]) -> None:
         """Count a step that is done, and keep the canaries that it found."""
@@ -58,28 +57,53 @@ def save(
     *,
     tokenizer: object,
     config: CheckpointConfig,
-) -> Path:
-    """Write a checkpoint, which is also a model folder that transformers loads; return it.
+    ranks: Ranks | None = None,
+) -> None:
+    """Write a checkpoint, with a model folder in it that transformers loads.
+
+    The first rank writes it; where ranks hold the model together all must call this, and reach the
+    same folder.
 
     Raises:
         OSError: the disk is full or broken; the checkpoints before are untouched.
+        RankError: another rank did not come.
     """
+    ranks, together = ranks or Ranks(), learner.spread.is_sharded
+    if not (ranks.is_first or together):
+        return
+    whole, what = learner.weights(), f"step {progress.step}, checkpoint"
+
+    def write_state(place: Path) -> None:
+        if together:
+            ranks.meet(f"{what}, its folder")
+        save_tensors(learner.tensors(), place / STATE, together=together)
 
     def write(place: Path) -> None:
-        save_model(learner.model, place / MODEL)
+        write_state(place)
+        save_whole(learner.model, whole, place / MODEL)
         tokenizer.save_pretrained(place / MODEL)  # type: ignore[attr-defined]
-        torch.save(learner.state(), place / OWN)
-        numbers = {"step": progress.step, "num_bad": progress.num_bad}
+        numbers = {
+            "step": progress.step,
+            "num_bad": progress.num_bad,
+            "first_errors": learner.teacher.first_errors,
+        }
         (place / PROGRESS).write_text(json.dumps(numbers) + "\n")
         save_file(_tensors(progress.canaries), place / CANARIES)
-        if progress.is_behind(learner.model):
+        if progress.behind is not None:
             save_file(progress.behind, place / BEHIND)
 
-    return publish(folder, progress.step, write, config=config)
+    if ranks.is_first:
+        publish(folder, progress.step, write, config=config)
+    else:
+        write_state(unfinished(folder, progress.step))
+    if together:
+        ranks.meet(f"{what}, to be kept")
 
 
 def restore(folder: Path, learner: Learner) -> Progress | None:
     """Load the latest checkpoint into a learner; None if there is none.
+
+    It may be of other ranks, that held the model in other parts.
 
     Raises:
         CheckpointError: it is not as it was written, or of another model.
@@ -88,28 +112,18 @@ def restore(folder: Path, learner: Learner) -> Progress | None:
     if place is None:
         return None
     try:
-        _load(place, learner)
+        load_tensors(learner.tensors(), place / STATE, together=learner.spread.is_sharded)
         numbers = json.loads((place / PROGRESS).read_text())
-        canaries = _canaries(load_file(place / CANARIES))
-        has_behind = (place / BEHIND).exists()
-        behind = load_file(place / BEHIND) if has_behind else weights(learner.model)
+        learner.teacher.first_errors = numbers["first_errors"]
         return Progress(
-            step=numbers["step"], num_bad=numbers["num_bad"], canaries=canaries, behind=behind
+            step=numbers["step"],
+            num_bad=numbers["num_bad"],
+            canaries=_canaries(load_file(place / CANARIES)),
+            behind=load_file(place / BEHIND) if (place / BEHIND).exists() else None,
         )
-    except (AssertionError, KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{place}: is of another model or version: {reason}") from error
-
-
-def _load(place: Path, learner: Learner) -> None:
-    files = sorted((place / MODEL).glob("*.safetensors"))
-    found = {name: it for path in files for name, it in load_file(path).items()}
-    own = weights(learner.model)
-    if found.keys() != own.keys():
-        odd = sorted(found.keys() ^ own.keys())[:3]
-        raise ValueError(f"its weights differ by {', '.join(odd)}")
-    set_weights(learner.model, found)
-    learner.load(torch.load(place / OWN, weights_only=True))
 
 
 def _tensors(canaries: list[Canary]) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
 from trainer.reporter import Reporter, require_same
 from trainer.routing import require_routers
+from trainer.spread import OnMeshes
 from trainer.trackers import require_trackers
 
 # Numbers held for a weight: itself, its gradient, two moments.
@@ -55,6 +56,9 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
         model = load_model(config.model, seed=config.seed, copies=_count_copies(config))
         if config.rollout.router_replay:
             require_routers(model, name=config.model.origin)
+        spread = None
+        if config.parallel is not None:
+            spread = OnMeshes(ranks, config.parallel, device=model.device.type)
         yield Parts(
             world=world,
             prompts=prompts,
@@ -67,6 +71,7 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
                 optimizer_config=config.optimizer,
                 row_tokens=config.row_tokens,
                 ranks=ranks,
+                spread=spread,
             ),
             ranks=ranks,
         )

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from trainer.forward import hidden_states, lm_head
+from trainer.forward import Model, hidden_states, lm_head, share_of
 from trainer.head import token_logprobs_and_entropies
 from trainer.pack import pack_rows
 from trainer.records import Floats, Segment
@@ -24,11 +23,13 @@ class Scores:
 
     # [T, D]: that of token t - 1 predicts token t.
     states_TD: Tensor
+    # [V, D], the head that made them log-probabilities.
+    head_VD: Tensor
     # The tokens themselves, [T].
     ids_T: Tensor
-    # [T], 0 for what the policy did not sample.
+    # [T], 0 for what was not asked for.
     logprobs_T: Tensor
-    # [T], True for what the policy sampled.
+    # [T], True for what the policy sampled, of this rank's share of the row.
     sampled_T: Tensor
     # [T], those that the tokens were sampled with.
     rollout_T: Tensor
@@ -39,9 +40,17 @@ class Scores:
 
 
 def score(
-    model: PreTrainedModel, segments: Sequence[Segment], *, temperature: float, chunk: int
+    model: Model,
+    segments: Sequence[Segment],
+    *,
+    temperature: float,
+    chunk: int,
+    also: Sequence[slice] = (),
 ) -> Scores:
     """Run the model over Segments; its head only where a token was sampled.
+
+    Of ranks that share a row each scores its own part of it; `also` names tokens of the packed row
+    that this one scores besides.
 
     Raises:
         ValueError: the first token of a Segment is a sampled one, which nothing predicts.
@@ -53,29 +62,39 @@ def score(
     device = states_TD.device
     ids_T = packed.input_ids_1T[0].to(device)
     sampled_T = torch.from_numpy(np.concatenate([it.sampled for it in segments])).to(device)
+    number, ranks = share_of(model)
+    each = -(-len(ids_T) // ranks)
+    own_T = torch.zeros_like(sampled_T)
+    own_T[number * each : (number + 1) * each] = True
+    sampled_T &= own_T
+    wanted_T = sampled_T.clone()
+    for tokens in also:
+        wanted_T[tokens] = True
     rollout_T = torch.from_numpy(np.concatenate([it.logprobs for it in segments])).to(device)
-    places_S = sampled_T.nonzero()[:, 0]
+    places_S = wanted_T.nonzero()[:, 0]
+    head_VD = lm_head(model)
     logprobs_S, entropies_S = token_logprobs_and_entropies(
         states_TD[places_S - 1],
-        lm_head(model),
+        head_VD,
         ids_T[places_S],
         temperature=temperature,
         chunk=chunk,
     )
     return Scores(
         states_TD=states_TD,
+        head_VD=head_VD,
         ids_T=ids_T,
         logprobs_T=logprobs_S.new_zeros(len(ids_T)).index_put((places_S,), logprobs_S),
         sampled_T=sampled_T,
         rollout_T=rollout_T,
-        entropies_S=entropies_S,
+        entropies_S=entropies_S[sampled_T[places_S]],
         spans=tuple(map(slice, packed.starts[:-1], packed.starts[1:])),
     )
 
 
 @torch.no_grad()
 def measure_logprobs(
-    model: PreTrainedModel, segments: Sequence[Segment], *, temperature: float, chunk: int = 256
+    model: Model, segments: Sequence[Segment], *, temperature: float, chunk: int = 256
 ) -> list[Floats]:
     """Return for each Segment the log-probabilities [L] of its sampled tokens, 0 elsewhere.
 

@@ -1,7 +1,7 @@
 """Own the weights that give advice: those at the start, their moving average, or the policy's."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import mean
 
 import torch
@@ -11,11 +11,9 @@ from transformers import PreTrainedModel
 from trainer.branches import branch_states
 from trainer.canary import Canary, TeacherCollapsedError, canary_errors
 from trainer.distill import DistillConfig
-from trainer.forward import lm_head
+from trainer.forward import Model, lm_head
+from trainer.model import weights
 from trainer.records import Segment, Target
-
-# In a saved state, the name of the errors at first; no weight is called that.
-_START = "errors at first"
 
 
 class Teacher:
@@ -27,17 +25,27 @@ class Teacher:
     def __init__(self, model: PreTrainedModel, config: DistillConfig) -> None:
         self._config = config
         # Of each canary, when it was first looked at.
-        self._first_errors: list[float] = []
+        self.first_errors: list[float] = []
         self._owns = bool(config.weight) and config.teacher != "live"
         self.model = model
         if self._owns:
             self.model = copy.deepcopy(model).requires_grad_(requires_grad=False)
             self.model.train(mode=False)
+        self._reader: Model = self.model
+
+    def share(self, place: Callable[[PreTrainedModel], Model], *, policy: Model) -> None:
+        """Have ranks hold the weights together, as they hold the policy's."""
+        self._reader = place(self.model) if self._owns else policy
+
+    @property
+    def reader(self) -> Model:
+        """What reads rows with its weights."""
+        return self._reader
 
     @property
     def head(self) -> Tensor:
         """Weight [V, D] that turns the states of `read` into logits."""
-        return lm_head(self.model).detach()
+        return lm_head(self._reader).detach()
 
     def read(self, segment: Segment, targets: Sequence[Target]) -> list[Tensor]:
         """Return for each Target the hidden states [N, D] that predict its tokens after its hint.
@@ -66,9 +74,9 @@ class Teacher:
             ValueError: there are no canaries.
             TeacherCollapsedError: it is worse than at first by more than `canary_bound`.
         """
-        errors = canary_errors(self.model, canaries, temperature=temperature)
-        self._first_errors += errors[len(self._first_errors) :]
-        error, first = mean(errors), mean(self._first_errors)
+        errors = canary_errors(self._reader, canaries, temperature=temperature)
+        self.first_errors += errors[len(self.first_errors) :]
+        error, first = mean(errors), mean(self.first_errors)
         if error > first + self._config.canary_bound:
             raise TeacherCollapsedError(
                 f"teacher {self._config.teacher}: error {error:.3f} on {len(canaries)} canaries, "
@@ -76,24 +84,9 @@ class Teacher:
             )
         return error
 
-    def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold for `load` to go on from here, to the bit."""
-        owned = dict(self.model.state_dict()) if self._owns else {}
-        if self._first_errors:
-            owned[_START] = torch.tensor(self._first_errors, dtype=torch.float64)
-        return owned
-
-    def load(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a state.
-
-        Raises:
-            RuntimeError: it is that of another model.
-        """
-        weights = dict(state)
-        first_errors = weights.pop(_START, None)
-        self._first_errors = [] if first_errors is None else first_errors.tolist()
-        if self._owns:
-            self.model.load_state_dict(weights)
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the weights that it owns, by name; with `first_errors` all that it is."""
+        return weights(self.model) if self._owns else {}
 
 
 def _tensors(model: PreTrainedModel) -> Iterator[Tensor]:

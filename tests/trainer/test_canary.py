@@ -69,5 +69,5 @@ def test_more_canaries_that_are_harder_do_not_stop_a_teacher_that_has_not_change
     assert teacher.check([easy]) < 0.2
     assert teacher.check([easy, *hard]) > 0.5
     again = Teacher(model, DistillConfig(teacher="frozen", canary_bound=0.1))
-    again.load(teacher.state())
+    again.first_errors = list(teacher.first_errors)
     assert again.check([easy, *hard]) == teacher.check([easy, *hard])

@@ -168,7 +168,7 @@ def test_the_parts_of_a_row_are_the_row_and_see_what_it_sees() -> None:
     assert (parts[0].start, parts[-1].end) == (0, length)
     ids = torch.cat([it.input_ids_1S for it in parts], dim=1)[:, :length]
     assert torch.equal(ids, packed.input_ids_1T)
-    mask = torch.cat([it.mask_ST for it in parts])
+    mask = torch.cat([it.mask() for it in parts])
     assert mask.diagonal().all()
     for start, end in zip(packed.starts, packed.starts[1:], strict=False):
         assert mask[start:end, start:end].equal(torch.ones(end - start, end - start).tril().bool())

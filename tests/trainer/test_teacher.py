@@ -6,7 +6,6 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from tests.trainer.samples import segment, target
-from tests.trainer.test_canary import canary
 from trainer.distill import DistillConfig
 from trainer.teacher import Teacher
 from trainer.tiny import random_model, tiny_config
@@ -61,7 +60,7 @@ def test_a_teacher_whose_advice_has_no_weight_takes_no_memory() -> None:
     model = random_model(tiny_config("dense"), seed=0)
     teacher = Teacher(model, DistillConfig(teacher="ema", weight=0))
     assert teacher.model is model
-    assert teacher.state() == {}
+    assert teacher.tensors() == {}
 
 
 @pytest.mark.parametrize("kind", ["frozen", "ema", "live"])
@@ -74,28 +73,3 @@ def test_a_teacher_has_no_gradient_and_gives_the_policy_none(kind: str) -> None:
     assert not teacher.head.requires_grad
     # The policy can still learn.
     assert all(weight.requires_grad for weight in model.parameters())
-
-
-def test_a_teacher_goes_on_from_its_state_to_the_bit() -> None:
-    model = random_model(tiny_config("dense"), seed=0)
-    config = DistillConfig(teacher="ema", ema_rate=0.1)
-    teacher = Teacher(model, config)
-    first_error = teacher.check([canary(0)])
-    moved(model, seed=1)
-    teacher.update(model)
-    resumed = Teacher(model, config)
-    resumed.load(copied(teacher.state()))
-    moved(model, seed=2)
-    resumed.update(model)
-    teacher.update(model)
-    assert same(resumed.state(), teacher.state())
-    # What the canaries are held against goes with it.
-    assert resumed.state()["errors at first"].tolist() == [first_error]
-
-
-def test_the_state_of_another_model_is_refused() -> None:
-    config = DistillConfig(teacher="frozen")
-    teacher = Teacher(random_model(tiny_config("dense"), seed=0), config)
-    other = Teacher(random_model(tiny_config("qwen3_moe"), seed=0), config)
-    with pytest.raises(RuntimeError, match="state_dict"):
-        teacher.load(other.state())

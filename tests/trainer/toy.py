@@ -18,6 +18,7 @@ from trainer.model import load_model, load_tokenizer
 from trainer.ranks import Ranks
 from trainer.records import Tool, ToolCall, ToolResult
 from trainer.reporter import Reporter
+from trainer.spread import OnMeshes
 
 ECHO = Tool(name="echo", description="Say it again.", schema={"type": "object"})
 PROMPTS = tuple("abcdef")
@@ -66,6 +67,9 @@ def toy_config(**values: object) -> TrainConfig:
 def toy_parts(config: TrainConfig, *, ranks: Ranks | None = None) -> Parts:
     ranks = ranks or Ranks()
     tokenizer = load_tokenizer(config.model)
+    spread = None
+    if config.parallel is not None:
+        spread = OnMeshes(ranks, config.parallel, device="cpu")
     return Parts(
         world=ToyWorld(),
         prompts=PROMPTS,
@@ -78,6 +82,7 @@ def toy_parts(config: TrainConfig, *, ranks: Ranks | None = None) -> Parts:
             optimizer_config=config.optimizer,
             row_tokens=config.row_tokens,
             ranks=ranks,
+            spread=spread,
         ),
         ranks=ranks,
     )
