@@ -226,10 +226,24 @@ def _match(piece: Piece, matcher: Matches, meter: Meter) -> frozenset[int]:
     if isinstance(piece.data, bytes) and len(piece.data) <= _WINDOW_BYTES:
         return matcher.match(piece.data, piece.form)
     found: set[int] = set()
-    for _, window in windows(piece.data, size=_WINDOW_BYTES, overlap=_OVERLAP_BYTES):
+    for window in _windows_of(piece):
         meter.check()
         found |= matcher.match(window, piece.form)
     return frozenset(found)
+
+
+def _windows_of(piece: Piece) -> Iterator[bytes]:
+    """Yield a long piece in parts that overlap; code in whole lines, however long one is."""
+    if piece.form != "code":
+        parts = windows(piece.data, size=_WINDOW_BYTES, overlap=_OVERLAP_BYTES)
+        yield from (window for _, window in parts)
+        return
+    data, start = piece.data, 0
+    while start < len(data):
+        last = data.rfind(b"\n", start, start + _WINDOW_BYTES)
+        end = (last if last >= 0 else data.find(b"\n", start)) + 1 or len(data)
+        yield data[start:end]
+        start = end
 
 
 def _packed(found: frozenset[int]) -> bytes:

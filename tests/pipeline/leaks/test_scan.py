@@ -1,9 +1,12 @@
 """A scan finds keys wherever they are, says what it did not read, and ends."""
 
+import json
+import marshal
 import os
 import subprocess
 import sys
 import zlib
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 from pipeline.leaks.budget import Budget
@@ -105,6 +108,32 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (unread,) = scan(tmp_path).unread
     assert (unread.path, unread.why) == ("/work/pipe", "not a file")
+
+
+class Reading(LineMatcher):
+    """Reads code as matchers do, and keeps the names of what it was shown."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def match(self, data: bytes, form: Form) -> frozenset[int]:
+        if form == "code":
+            self.names += [json.loads(line)["name"] for line in data.splitlines()]
+        return frozenset()
+
+
+def test_code_whose_constants_are_longer_than_a_window_is_read_whole(tmp_path: Path) -> None:
+    tables = (f"def f{number}(): return {'x' * size!r}" for number, size in enumerate(SIZES))
+    code = compile("\n".join(tables), "a.py", "exec")
+    (tmp_path / "a.pyc").write_bytes(MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+    matcher = Reading()
+    assert scan(tmp_path, matcher=matcher).unread == ()
+    # Each code object once: the module, then its functions.
+    assert matcher.names == ["<module>", *(f"f{number}" for number in range(len(SIZES)))]
+
+
+# Of constants: a window is 2 MiB.
+SIZES = (1000, 1_500_000, 1_500_000, 3_000_000, 10)
 
 
 def test_a_key_across_two_windows_of_a_large_file_is_found(tmp_path: Path) -> None:
