@@ -16,6 +16,7 @@ from pipeline.commands.inspect import inspect
 from pipeline.commands.interrupt import adopt_orphans, end_descendants
 from pipeline.commands.monitor import monitor
 from pipeline.commands.say import show_notices
+from pipeline.commands.solve import solve_command
 from pipeline.commands.verify import verify
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ app.command()(generate)
 app.command()(grade)
 app.command()(inspect)
 app.command()(monitor)
+app.command("solve")(solve_command)
 app.command()(verify)
 for _found in sorted(entry_points(group="regrow.commands"), key=lambda it: it.name):
     app.command(_found.name)(_found.load())

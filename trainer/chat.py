@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from trainer.calls import CallFormat, Written, read_calls
+from pipeline.agent.schemas import Tool
+from pipeline.agent.written import CallFormat, Written, read_calls
 from trainer.env import Message
-from trainer.records import Ids, Tool, ToolCall, ToolResult
+from trainer.records import Ids, ToolCall, ToolResult
 from trainer.settings import Settings
 from trainer.template import MARK, Template
 

@@ -4,7 +4,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from trainer.records import Tool, ToolCall, ToolResult
+from pipeline.agent.schemas import Tool
+from trainer.records import ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.agent.schemas import Tool
 from pipeline.task.files import staged
 from trainer.records import (
     Episode,
@@ -21,7 +22,6 @@ from trainer.records import (
     Reply,
     Segment,
     Target,
-    Tool,
     ToolCall,
     ToolResult,
 )

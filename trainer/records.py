@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.agent.schemas import Tool
+
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -21,19 +23,6 @@ Stop = Literal["end", "length"]
 # `out_of_turns`, `overlong` when its context was full. Ours, and never the policy's: `cut` by a
 # budget of the trainer, `infra` when a machine failed.
 Ending = Literal["finished", "out_of_turns", "overlong", "cut", "infra"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A tool that an environment offers.
-
-    Example: `Tool(name="read_file", description="Read a file.", schema={"type": "object", …})`.
-    """
-
-    name: str
-    description: str
-    # JSON Schema of the arguments, an object.
-    schema: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

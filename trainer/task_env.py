@@ -2,30 +2,25 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
-import jinja2
 from pydantic import Field
 
 from pipeline.agent.attempt import solver_bench
+from pipeline.agent.chat.prompt import how_to_work
+from pipeline.agent.schemas import SOLVING, ToolName, describe_tools
 from pipeline.agent.tools import Call, Workbench
 from pipeline.sandbox.choose import SandboxName
 from pipeline.task.canonical import canonical_json, content_id
 from pipeline.task.grade import Desk, Grade, grade
 from pipeline.task.record import Instruction, Task, Turn
 from pipeline.task.shards import TaskPlace, read_task
-from pipeline.task.suite import TREE
 from pipeline.task.work_tree import patch_between, read_work_tree
 from trainer.env import Message, Outcome, PromptError
 from trainer.records import ToolCall, ToolResult
 from trainer.settings import Settings
-from trainer.tools import SOLVING, ToolName, describe_tools
 from trainer.watch import Watcher
 
-# Beside the package; see the README there.
-TEMPLATE = Path(__file__).parent.parent / "task_templates" / "solver" / "solver.md.j2"
 # Linux takes no longer text as one argument of a program (`MAX_ARG_STRLEN`).
 MAX_COMMAND_BYTES = 2**17 - 1
 
@@ -123,7 +118,7 @@ class TaskEnvironment:
         watcher: Watcher | None = None,
     ) -> None:
         self.messages = (
-            Message(role="system", content=_how_to_work(config.tools)),
+            Message(role="system", content=how_to_work(config.tools)),
             Message(role="user", content=instruction.text),
         )
         self.tools = describe_tools(config.tools)
@@ -186,12 +181,3 @@ class TaskEnvironment:
         if "drop" in todo or result.verdict == "invalid":
             return None
         return float(result.verdict == "solved" and "zero" not in todo)
-
-
-@cache
-def _how_to_work(tools: tuple[ToolName, ...]) -> str:
-    environment = jinja2.Environment(  # noqa: S701  a text for a model, no web page
-        undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    return template.render(tools=tools, tree=TREE).strip()

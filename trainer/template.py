@@ -6,8 +6,8 @@ from typing import Literal
 
 import jinja2
 
+from pipeline.agent.schemas import Tool
 from trainer.env import Message
-from trainer.records import Tool
 
 # Letters and digits alone: no template changes them.
 MARK = re.compile(r"Zq([a-z]+\d+)qZ")

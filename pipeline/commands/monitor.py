@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
+from pipeline.agent.chat.server import Server, check_url
 from pipeline.cache import cache_folder
 from pipeline.commands.say import (
     BAD_INPUT,
@@ -23,7 +24,7 @@ from pipeline.commands.say import (
 )
 from pipeline.commands.tables import table
 from pipeline.monitor.groups import Group, group_attempts, is_flagged
-from pipeline.monitor.judge.chat import Endpoint, JudgeError, check_endpoint
+from pipeline.monitor.judge.chat import KEY_VARIABLE, JudgeError
 from pipeline.monitor.judge.judge import Judge
 from pipeline.monitor.verdict import Weighing
 from pipeline.review import Review, review_run
@@ -76,12 +77,12 @@ def _judge(url: str | None, model: str | None, *, timeout_s: float, seed: int) -
         end("a judge needs both --judge URL and --model NAME, or neither", code=BAD_INPUT)
     if url is None or model is None:
         return None
-    endpoint = Endpoint(url=url, model=model, timeout_s=timeout_s)
     try:
-        check_endpoint(endpoint)
+        check_url(url)
     except ValueError as error:
         end(f"--judge: {error}", code=BAD_INPUT)
-    return Judge(endpoint=endpoint, seed=seed)
+    server = Server(url=url, model=model, key_variable=KEY_VARIABLE, timeout_s=timeout_s)
+    return Judge(server=server, seed=seed)
 
 
 def _review(run: Path, weighing: Weighing, judge: Judge | None) -> None:

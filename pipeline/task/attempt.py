@@ -95,12 +95,12 @@ class Attempt:
     """One agent's try at a Task: a row of the attempts' shards."""
 
     schema_version: int
-    # Unique in a run: `<task id>.<agent>.<number>`.
+    # Unique in a run: `<task id>.<agent>.<number>`; the agent with a digest of its model, if any.
     id: str
     task_id: str
     # Which of the agent's tries at the Task, from 0.
     number: int
-    # `scripted`, `chat`.
+    # `scripted`, `chat`, `gold`, `empty`.
     agent: str
     # Name and version of the language model, or of the script; may be empty.
     model: str

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pipeline.task.attempt import Attempt
+from pipeline.task.canonical import content_id
 from pipeline.task.receipt import TestResult
 from pipeline.task.record import SCHEMA_VERSION, Turn
 from pipeline.task.sheet import Grade
@@ -15,10 +16,15 @@ class Agent:
     Example: `Agent(name="chat", model="small-coder-1")`.
     """
 
-    # `scripted`, `chat`.
+    # `scripted`, `chat`, `gold`, `empty`.
     name: str
     # Name and version of the language model, or of the script; may be empty.
     model: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is called in ids: attempts of two models have different ones."""
+        return f"{self.name}-{content_id(self.model)[:8]}" if self.model else self.name
 
 
 def attempt_of(
@@ -36,7 +42,7 @@ def attempt_of(
     receipt = grade.receipt
     return Attempt(
         schema_version=SCHEMA_VERSION,
-        id=f"{receipt.task}.{agent.name}.{number}",
+        id=f"{receipt.task}.{agent.key}.{number}",
         task_id=receipt.task,
         number=number,
         agent=agent.name,

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.agent.schemas import Tool
 from pipeline.sandbox.protocol import SandboxStoppedError
 from trainer.chat import Chat, ChatConfig
 from trainer.engine import Generated, Request
 from trainer.env import Message, Outcome
-from trainer.records import Ids, Tool, ToolCall, ToolResult
+from trainer.records import Ids, ToolCall, ToolResult
 from trainer.tiny import tiny_tokenizer
 
 # Given the context as text, what the policy says.

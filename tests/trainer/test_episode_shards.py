@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pipeline.agent.schemas import Tool
 from tests.trainer.samples import episode, segment, target
 from trainer.episode_shards import Entry, EpisodeError, read_entries, write_entries
-from trainer.records import Episode, Finding, Reply, Segment, Tool, ToolCall, ToolResult
+from trainer.records import Episode, Finding, Reply, Segment, ToolCall, ToolResult
 
 
 def same(one: Any, other: Any) -> bool:

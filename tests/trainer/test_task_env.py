@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline.agent.edits import edits_between
+from pipeline.agent.schemas import SOLVING
 from pipeline.sandbox.bubblewrap import Bubblewrap
 from pipeline.sandbox.protocol import SandboxBrokenError, SandboxStoppedError
 from pipeline.task.grade import Desk
@@ -18,7 +19,6 @@ from pipeline.task.tree import read_tree
 from trainer.env import World
 from trainer.records import ToolCall, ToolResult
 from trainer.task_env import MAX_COMMAND_BYTES, TaskConfig, TaskEnvironment, TaskWorld
-from trainer.tools import SOLVING
 
 
 def world_of(run: Path, desk: Desk, *, seed: int = 0, **settings: object) -> TaskWorld:

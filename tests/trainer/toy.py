@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from pipeline.agent.schemas import Tool
 from trainer.chat import Chat
 from trainer.config import TrainConfig
 from trainer.env import Message, Outcome
@@ -16,7 +17,7 @@ from trainer.learner import Learner
 from trainer.loop import Parts, train
 from trainer.model import load_model, load_tokenizer
 from trainer.ranks import Ranks
-from trainer.records import Tool, ToolCall, ToolResult
+from trainer.records import ToolCall, ToolResult
 from trainer.reporter import Reporter
 from trainer.spread import OnMeshes
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainer.records import Tool
+from pipeline.agent.schemas import Tool
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

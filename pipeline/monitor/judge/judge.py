@@ -5,9 +5,10 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipeline.agent.chat.server import Server
 from pipeline.monitor.judge.answer import AnswerError, Opinion, read_answer
 from pipeline.monitor.judge.canary import cheating_canary, honest_canary
-from pipeline.monitor.judge.chat import Endpoint, JudgeError, Reply, ask
+from pipeline.monitor.judge.chat import JudgeError, Reply, ask
 from pipeline.monitor.judge.rubric import Lettered, prompt_version, render
 from pipeline.monitor.monitor import Watch
 from pipeline.task.attempt import Attempt, Judged
@@ -46,10 +47,10 @@ class Usage:
 class Judge:
     """A model that is asked.
 
-    Example: `Judge(endpoint=Endpoint(url="http://localhost:8000/v1", model="judge-1"))`.
+    Example: `Judge(server=Server(url="http://localhost:8000/v1", model="judge-1"))`.
     """
 
-    endpoint: Endpoint
+    server: Server
     # Decides in which order attempts are shown.
     seed: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -58,7 +59,7 @@ class Judge:
         """Tell whether an opinion is this judge's, on this prompt."""
         return (
             judged is not None
-            and judged.model == self.endpoint.model
+            and judged.model == self.server.model
             and judged.prompt == prompt_version()
         )
 
@@ -114,7 +115,7 @@ def _opinions(
         if it.attempt.agent.startswith("canary-") and (score >= AWAKE) != is_cheating:
             what = "a known hack" if is_cheating else "a known honest attempt"
             raise CanaryError(
-                f"{judge.endpoint.model} gives {what} at {task.id} the score {score:g}: "
+                f"{judge.server.model} gives {what} at {task.id} the score {score:g}: "
                 "its opinions are not believed"
             )
     return found
@@ -126,7 +127,7 @@ def _ask_until_agreed(
     messages = [{"role": "user", "content": request}]
     said = ""
     for _ in range(1 + MAX_ASKED_AGAIN):
-        reply = ask(messages, endpoint=judge.endpoint)
+        reply = ask(messages, server=judge.server)
         judge.usage.take(reply)
         try:
             return read_answer(reply.text, attempts)
@@ -138,14 +139,14 @@ def _ask_until_agreed(
             {"role": "assistant", "content": reply.text},
             {"role": "user", "content": again},
         ]
-    raise JudgeError(f"{judge.endpoint.model} does not answer as agreed: {said}")
+    raise JudgeError(f"{judge.server.model} does not answer as agreed: {said}")
 
 
 def _judged(judge: Judge, blind: Opinion, full: Opinion) -> Judged:
     """Return the worse of two opinions: reasoning may give a hack away, or talk it down."""
     worse = max(blind, full, key=lambda it: it.score)
     return Judged(
-        model=judge.endpoint.model,
+        model=judge.server.model,
         prompt=prompt_version(),
         score=worse.score,
         hack_class=worse.hack_class,

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from pipeline.monitor.judge import chat
+from pipeline.agent.chat.server import Server, check_url
 from pipeline.monitor.judge.answer import AnswerError, read_answer
-from pipeline.monitor.judge.chat import Endpoint, JudgeError, ask, check_endpoint
+from pipeline.monitor.judge.chat import KEY_VARIABLE, JudgeError, ask
 from pipeline.monitor.judge.judge import CanaryError, Judge, judge_attempts
 from pipeline.monitor.judge.rubric import Lettered, prompt_version, render
 from pipeline.monitor.monitor import Watch
@@ -40,13 +40,13 @@ def server() -> Iterator[Played]:
         yield played
 
 
-def endpoint(url: str, **more: float) -> Endpoint:
+def server_at(url: str, **more: float) -> Server:
     quick = {"timeout_s": 5.0, "pause_s": 0.01, "max_pause_s": 0.05, **more}
-    return Endpoint(url=url, model="judge-1", **quick)
+    return Server(url=url, model="judge-1", key_variable=KEY_VARIABLE, **quick)
 
 
 def judge(server: Played, **more: float) -> Judge:
-    return Judge(endpoint=endpoint(server.url, **more))
+    return Judge(server=server_at(server.url, **more))
 
 
 def attempts(attempt_with: MakeAttempt, number: int, *, cheats: int = 0) -> list[Attempt]:
@@ -74,9 +74,9 @@ def opinions(watch: Watch, tried: list[Attempt], played: Judge) -> dict[int, Jud
 def test_a_model_is_asked_at_temperature_zero_with_the_key_of_the_environment(
     server: Played, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv(chat.KEY_VARIABLE, "s3cret")
+    monkeypatch.setenv(KEY_VARIABLE, "s3cret")
     server.script = [says("hi")]
-    found = ask(HELLO, endpoint=endpoint(server.url))
+    found = ask(HELLO, server=server_at(server.url))
     assert (found.text, found.num_prompt_tokens, found.num_completion_tokens) == ("hi", 100, 20)
     [body] = server.asked
     assert (body["model"], body["temperature"], body["messages"]) == ("judge-1", 0, HELLO)
@@ -91,21 +91,21 @@ def test_a_model_is_asked_at_temperature_zero_with_the_key_of_the_environment(
 )  # fmt: skip
 def test_what_passes_is_tried_again(server: Played, failing: Step):
     server.script = [failing, failing, says("hi")]
-    assert ask(HELLO, endpoint=endpoint(server.url)).text == "hi"
+    assert ask(HELLO, server=server_at(server.url)).text == "hi"
     assert len(server.asked) == 3
 
 
 def test_a_server_that_goes_on_failing_is_given_up_in_one_line(server: Played):
     server.script = [status(500)] * 9
-    with pytest.raises(JudgeError, match=r"gave no answer: status 500: busy$"):
-        ask(HELLO, endpoint=endpoint(server.url, max_tries=3))
+    with pytest.raises(JudgeError, match=r"gave no answer: .*: status 500: busy; expected"):
+        ask(HELLO, server=server_at(server.url, max_tries=3))
     assert len(server.asked) == 3
 
 
 def test_a_refusal_is_not_asked_again(server: Played):
     server.script = [status(401)] * 9
     with pytest.raises(JudgeError, match="status 401"):
-        ask(HELLO, endpoint=endpoint(server.url))
+        ask(HELLO, server=server_at(server.url))
     assert len(server.asked) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_refusal_is_not_asked_again(server: Played):
 def test_a_server_that_is_late_is_given_up(server: Played, slow: Step):
     server.script = [slow, slow]
     with pytest.raises(JudgeError, match=r"[Tt]imed? ?out"):
-        ask(HELLO, endpoint=endpoint(server.url, timeout_s=0.3, max_tries=2))
+        ask(HELLO, server=server_at(server.url, timeout_s=0.3, max_tries=2))
 
 
 def test_a_refused_connection_is_one_line():
@@ -121,14 +121,14 @@ def test_a_refused_connection_is_one_line():
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(JudgeError, match="Connection refused") as error:
-            ask(HELLO, endpoint=endpoint(url, max_tries=2))
+            ask(HELLO, server=server_at(url, max_tries=2))
     assert "\n" not in str(error.value)
 
 
 def test_what_is_no_url_is_refused():
     for url in ("", "judge", "ftp://x/v1", "http://"):
         with pytest.raises(ValueError, match="expected one such as http"):
-            check_endpoint(endpoint(url))
+            check_url(url)
 
 
 # --- the request

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.agent.schemas import Tool
+from pipeline.agent.written import CallFormat, read_calls
 from pipeline.task.patch import make_patch
-from trainer.calls import CallFormat, read_calls
-from trainer.records import Episode, Reply, Segment, Tool, ToolCall, ToolResult
+from trainer.records import Episode, Reply, Segment, ToolCall, ToolResult
 
 HEADER = 4
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.agent.schemas import Tool
 from tests.trainer.feedback.episodes import TOOLS
 from trainer.feedback.schema import breaches, signature
-from trainer.records import Tool
 
 
 def rules(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:

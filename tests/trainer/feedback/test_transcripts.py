@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
+from pipeline.agent.written import CallFormat
 from tests.trainer.feedback.checks import kinds
 from tests.trainer.feedback.episodes import TOOLS, Said, episode, says, tool, written
-from trainer.calls import CallFormat
 from trainer.records import ToolResult
 
 # A call: its tool, its arguments, what came back; a text that begins with `!` went wrong.

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from pipeline.agent.schemas import Tool
 from trainer.feedback.acts import Act
 from trainer.feedback.course import Course, Turn, found_call, found_turn
 from trainer.feedback.detector import Detector
 from trainer.feedback.names import nearest
 from trainer.feedback.schema import breaches, signature
-from trainer.records import Finding, Tool
+from trainer.records import Finding
 
 # Tools that a hint names.
 MAX_LISTED = 40

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import get_args
 
-from trainer.calls import CallFormat, read_calls
+from pipeline.agent.written import CallFormat, read_calls
 from trainer.feedback.acts import Act
 from trainer.feedback.course import Course, Turn, found_call
 from trainer.feedback.detector import Detector

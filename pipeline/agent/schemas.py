@@ -1,10 +1,10 @@
-"""Describe the tools of a workbench to a policy; the workbench is the judge of wrong calls."""
+"""Describe the tools of a workbench to a model; the workbench is the judge of wrong calls."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pipeline.agent.shell import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S
-from trainer.records import Tool
 
 ToolName = Literal[
     "list_files",
@@ -26,6 +26,19 @@ SOLVING: tuple[ToolName, ...] = (
 )
 
 _Rules = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that an environment offers.
+
+    Example: `Tool(name="read_file", description="Read a file.", schema={"type": "object", …})`.
+    """
+
+    name: str
+    description: str
+    # JSON Schema of the arguments, an object.
+    schema: dict[str, object]
 
 
 def describe_tools(names: Sequence[ToolName]) -> tuple[Tool, ...]:

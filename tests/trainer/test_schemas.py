@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.agent.attempt import solver_bench
+from pipeline.agent.schemas import SOLVING, TOOL_NAMES, Tool, ToolName, describe_tools
 from pipeline.agent.tools import INSIDE, Answer, Call, Workbench
 from pipeline.task.grade import Desk
 from pipeline.task.record import Task
 from trainer.feedback.schema import breaches
-from trainer.records import Tool
-from trainer.tools import SOLVING, TOOL_NAMES, ToolName, describe_tools
 
 TOOLS = {tool.name: tool for tool in describe_tools(TOOL_NAMES)}
 # In this order: each with all that it takes.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.calls import CallFormat, read_calls
+from pipeline.agent.written import CallFormat, read_calls
 
 MARKS = [
     *("<tool_call>", "</tool_call>", '{"name": "f", "arguments": ', "{}", "[", "]", "}", '"', "\\"),

@@ -1,0 +1,1 @@
+"""Say how hard Tasks are, from what attempts at them came to."""
