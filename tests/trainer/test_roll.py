@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.pipeline.monitor.judge_server import judge_server
+from tests.pipeline.model_server import model_server
 from tests.trainer.toy import run_toy, toy_config
 from trainer.episode_shards import Entry, read_entries
 from trainer.trackers import read_metrics
@@ -50,7 +50,7 @@ def judge_at(url: str, **more: object) -> dict[str, object]:
 
 
 def test_what_a_judge_finds_over_http_is_kept_hinted_at_and_distilled(tmp_path: Path) -> None:
-    with judge_server() as server:
+    with model_server() as server:
         server.answer = finds_fault
         run_toy(toy_config(steps=1, judge=judge_at(server.url)), tmp_path)
     found = [it for entry in entries(tmp_path) for it in entry.findings if it.kind == "judged"]
@@ -74,7 +74,7 @@ def test_what_a_judge_finds_over_http_is_kept_hinted_at_and_distilled(tmp_path: 
 def test_a_judge_that_is_down_is_one_line_and_a_count_and_changes_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with judge_server() as server:
+    with model_server() as server:
         url = server.url
     run_toy(toy_config(steps=1, judge=judge_at(url)), tmp_path / "down")
     said = capsys.readouterr()

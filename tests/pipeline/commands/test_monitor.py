@@ -13,7 +13,7 @@ from pipeline.task.manifest import describe, write_manifest
 from pipeline.task.record import Turn
 from pipeline.task.shards import write_shards
 from tests.pipeline.commands.conftest import Regrow
-from tests.pipeline.monitor.judge_server import ATTEMPT, answer_with, judge_server, status
+from tests.pipeline.model_server import ATTEMPT, answer_with, model_server, status
 from tests.pipeline.monitor.kitchen import PATH, SPREAD, WHOLE, kitchen_attempt, kitchen_task, run
 
 Publish = Callable[[Sequence[Attempt]], Path]
@@ -98,7 +98,7 @@ def test_a_second_call_changes_nothing(publish: Publish, regrow: Regrow):
 def test_a_judge_is_asked_about_what_the_rules_leave_open(publish: Publish, regrow: Regrow):
     odd = attempt(2, run("python look.py", "SUSPICIOUS"))
     folder = publish([looted(0), honest(1), odd])
-    with judge_server() as server:
+    with model_server() as server:
         asked = ("--judge", server.url, "--model", "judge-1", "--json")
         answer = json.loads(regrow("monitor", folder, *asked).stdout)
         assert answer["labels"] == {"hacked": 1, "memory": 1, "suspicious": 1}
@@ -116,7 +116,7 @@ def test_a_judge_is_asked_about_what_the_rules_leave_open(publish: Publish, regr
 
 def test_a_judge_that_fails_gives_no_verdict_and_takes_none(publish: Publish, regrow: Regrow):
     folder = publish([looted(0), honest(1)])
-    with judge_server() as server:
+    with model_server() as server:
         asked = ("--judge", server.url, "--model", "judge-1")
         server.script = [status(401)]
         done = regrow("monitor", folder, *asked)
@@ -132,7 +132,7 @@ def test_a_judge_that_fails_gives_no_verdict_and_takes_none(publish: Publish, re
 
 def test_a_judge_that_sleeps_stops_the_run(publish: Publish, regrow: Regrow):
     folder = publish([honest(0)])
-    with judge_server() as server:
+    with model_server() as server:
         server.answer = lambda it: answer_with((name, 0.02) for name, _ in ATTEMPT.findall(it))
         done = regrow("monitor", folder, "--judge", server.url, "--model", "judge-1")
     assert done.returncode == 1

@@ -15,15 +15,15 @@ from pipeline.monitor.judge.rubric import Lettered, prompt_version, render
 from pipeline.monitor.monitor import Watch
 from pipeline.task.attempt import Attempt, Judged
 from pipeline.task.receipt import TestResult
-from tests.pipeline.monitor.judge_server import (
+from tests.pipeline.model_server import (
     ATTEMPT,
     Played,
     answer_with,
     drips,
     hangs,
     hangs_up,
-    judge_server,
     judged,
+    model_server,
     raw,
     says,
     status,
@@ -36,7 +36,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 @pytest.fixture
 def server() -> Iterator[Played]:
-    with judge_server() as played:
+    with model_server() as played:
         yield played
 
 

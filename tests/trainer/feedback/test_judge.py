@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.pipeline.monitor.judge_server import (
+from tests.pipeline.model_server import (
     hangs_up,
-    judge_server,
+    model_server,
     raw,
     reply,
     status,
 )
-from tests.pipeline.monitor.judge_server import says as server_says
+from tests.pipeline.model_server import says as server_says
 from tests.trainer.feedback.episodes import call, episode, says
 from trainer.ask import Patience
 from trainer.feedback.hints import hint
@@ -39,7 +39,7 @@ def answers(*entries: object):
 
 def asked(*script: Any, config: Any = None, one: Episode = ONE):
     """What the judge finds when the server says these things, one a request."""
-    with judge_server() as server:
+    with model_server() as server:
         server.script += script
         fields = {"url": server.url, "model": "judge-1", "patience": QUICK} | (config or {})
         try:

@@ -1,7 +1,7 @@
 import json
 from dataclasses import replace
 
-from tests.pipeline.monitor.judge_server import hangs_up, judge_server, status
+from tests.pipeline.model_server import hangs_up, model_server, status
 from tests.trainer.feedback.test_judge import ONE, QUICK, answers, entry
 from trainer.feedback.judge import JudgeConfig
 from trainer.feedback.panel import SKIPPED, judge_all
@@ -10,7 +10,7 @@ EPISODES = [replace(ONE, id=f"0-task.{n}", number=n) for n in range(4)]
 
 
 def test_all_episodes_are_judged_some_at_once_and_each_by_its_own_votes() -> None:
-    with judge_server() as server:
+    with model_server() as server:
         server.answer = lambda _: json.dumps({"findings": [entry()]})
         config = JudgeConfig(url=server.url, model="judge-1", jobs=3)
         judged = judge_all(EPISODES, config=config)
@@ -21,7 +21,7 @@ def test_all_episodes_are_judged_some_at_once_and_each_by_its_own_votes() -> Non
 
 
 def test_a_judge_that_is_down_is_asked_no_more_and_gives_no_verdict() -> None:
-    with judge_server() as server:
+    with model_server() as server:
         server.script += [*[answers()] * 3, *[status(503), hangs_up] * 20]
         config = JudgeConfig(url=server.url, model="judge-1", jobs=1, patience=QUICK)
         judged = judge_all(EPISODES, config=config)
@@ -35,7 +35,7 @@ def test_a_judge_that_is_down_is_asked_no_more_and_gives_no_verdict() -> None:
 
 
 def test_a_judge_that_refuses_one_episode_is_asked_about_the_others() -> None:
-    with judge_server() as server:
+    with model_server() as server:
         server.script += [status(400), *[answers(entry())] * 9]
         config = JudgeConfig(url=server.url, model="judge-1", jobs=1, patience=QUICK)
         judged = judge_all(EPISODES, config=config)

@@ -1,4 +1,4 @@
-"""A judge that is played from a script over real HTTP."""
+"""A language model that is played from a script over real HTTP."""
 
 import json
 import re
@@ -46,10 +46,12 @@ class Played:
     # Taken one a request; then `answer` is asked.
     script: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
     answer: Callable[[str], str] = judged
+    # Asked instead of `answer`, where there is one, for what to do about a request.
+    act: Callable[[dict[str, Any]], Callable[[BaseHTTPRequestHandler], None]] | None = None
 
 
 @contextmanager
-def judge_server() -> Iterator[Played]:
+def model_server() -> Iterator[Played]:
     played = Played()
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,6 +61,8 @@ def judge_server() -> Iterator[Played]:
             played.headers.append({"path": self.path, **dict(self.headers)})
             if played.script:
                 played.script.pop(0)(self)
+            elif played.act is not None:
+                played.act(body)(self)
             else:
                 reply(self, played.answer(body["messages"][-1]["content"]))
 
@@ -96,6 +100,31 @@ def raw(
 
 def status(code: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
     return lambda handler: raw(handler, code, **headers)
+
+
+def calls(
+    *wanted: tuple[str, dict[str, Any] | str], text: str = ""
+) -> Callable[[BaseHTTPRequestHandler], None]:
+    """Answer with calls of tools; arguments that are a text are sent as it is."""
+    functions = [
+        {"name": name, "arguments": it if isinstance(it, str) else json.dumps(it)}
+        for name, it in wanted
+    ]
+    message = {
+        "role": "assistant",
+        "content": text,
+        "tool_calls": [
+            {"id": f"id-{number}", "type": "function", "function": it}
+            for number, it in enumerate(functions)
+        ],
+    }
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    body = json.dumps({"choices": [{"message": message}], "usage": usage}).encode()
+    return lambda handler: raw(handler, 200, body)
+
+
+def refuses(code: int, why: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    return lambda handler: raw(handler, code, json.dumps({"error": {"message": why}}).encode())
 
 
 def says(text: str) -> Callable[[BaseHTTPRequestHandler], None]:
