@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from trainer.chat import ChatConfig
 from trainer.checkpoint import CheckpointConfig
 from trainer.credit import CreditConfig
+from trainer.curriculum import CurriculumConfig
 from trainer.feedback.judge import JudgeConfig
 from trainer.feedback.targets import TargetsConfig
 from trainer.generate import LocalConfig
@@ -67,6 +68,8 @@ class TrainConfig(Settings):
     max_bad_steps: PositiveInt = 3
     # KL per token between what sampled and what trains, at most; None for no bound.
     max_mismatch_kl: PositiveFloat | None = None
+    # Which prompts a step has.
+    curriculum: CurriculumConfig = CurriculumConfig()
     model: ModelConfig
     chat: ChatConfig = ChatConfig()
     task: TaskConfig = TaskConfig()

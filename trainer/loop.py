@@ -10,6 +10,7 @@ from trainer.ahead import Ahead
 from trainer.chat import Chat
 from trainer.config import TrainConfig
 from trainer.credit import advantages
+from trainer.curriculum import Curriculum, Outcome, outcomes_of
 from trainer.engine import Engine
 from trainer.env import World
 from trainer.learner import Learner, Learnt
@@ -17,7 +18,6 @@ from trainer.ranks import Ranks
 from trainer.records import Episode
 from trainer.resume import Progress, restore, save
 from trainer.roll import RollConfig, Rolled, make_samples, plan, roll
-from trainer.tasks import prompt_at
 
 
 class StoppedError(RuntimeError):
@@ -29,8 +29,8 @@ class Parts:
     """What a run works with."""
 
     world: World
-    # Ids of all that may be tried.
-    prompts: tuple[str, ...]
+    # Of all that may be tried.
+    curriculum: Curriculum
     tokenizer: object
     chat: Chat
     engine: Engine
@@ -52,6 +52,8 @@ class Step:
     learnt: Learnt
     # Of the teacher on its canaries; None without any.
     canary_error: float | None
+    # About its prompts, as `Curriculum.measure` names them.
+    picked: dict[str, float]
     # Version of the weights that sampled.
     version: int
     # Wall seconds that rollouts were waited for, and that learning took.
@@ -73,6 +75,7 @@ def train(
     """
     learner, engine = parts.learner, parts.engine
     progress = restore(folder, learner) or Progress()
+    parts.curriculum.learned = progress.learned
     roll_step = partial(_roll, config=config, parts=parts)
     ahead = Ahead(roll_step, staleness=config.staleness, last=config.steps)
     try:
@@ -104,8 +107,12 @@ def _step(progress: Progress, ahead: Ahead, *, config: TrainConfig, parts: Parts
     if not config.staleness:
         engine.sync(learner.weights(), version=step)
     version = engine.version
+    curriculum = parts.curriculum
+    picked = curriculum.measure(step, curriculum.pick(step, config.prompts))
     rolled = ahead.take(step)
     rolled_s = time.monotonic()
+    # Before the next step's are picked, which may be soon.
+    curriculum.note(step, _outcomes(rolled, parts.ranks, step=step))
     if config.staleness:
         behind = progress.fall_behind(learner)
         # Ranks may share a server: none may still be sampling from it.
@@ -125,6 +132,7 @@ def _step(progress: Progress, ahead: Ahead, *, config: TrainConfig, parts: Parts
         advantages=credit,
         learnt=learnt,
         canary_error=canary_error,
+        picked=picked,
         version=version,
         rollout_s=rolled_s - began_s,
         learn_s=time.monotonic() - rolled_s,
@@ -134,7 +142,7 @@ def _step(progress: Progress, ahead: Ahead, *, config: TrainConfig, parts: Parts
 def _roll(step: int, *, config: TrainConfig, parts: Parts) -> Rolled:
     """Run this rank's share of the Episodes of a step."""
     first = step * config.prompts
-    ids = [prompt_at(first + it, parts.prompts, seed=config.seed) for it in range(config.prompts)]
+    ids = parts.curriculum.pick(step, config.prompts)
     tries = plan(first, ids, group=config.group)
     own = [it for number, it in enumerate(tries) if parts.ranks.has_share(number // config.group)]
     settings = RollConfig(
@@ -152,6 +160,21 @@ def _roll(step: int, *, config: TrainConfig, parts: Parts) -> Rolled:
         config=settings,
         watch=partial(parts.watch, step),
     )
+
+
+def _outcomes(rolled: Rolled, ranks: Ranks, *, step: int) -> dict[str, Outcome]:
+    """Return what the tries at each prompt came to on all ranks."""
+    own = outcomes_of(rolled.episodes)
+    numbers = {f"solved {prompt}": it.solved for prompt, it in own.items()}
+    numbers |= {f"tried {prompt}": float(it.tried) for prompt, it in own.items()}
+    total = ranks.sum_numbers(numbers, f"step {step}, outcomes")
+    return {
+        name.removeprefix("tried "): Outcome(
+            solved=total[name.replace("tried ", "solved ", 1)], tried=round(it)
+        )
+        for name, it in total.items()
+        if name.startswith("tried ")
+    }
 
 
 def _check(config: TrainConfig, progress: Progress, learnt: Learnt) -> None:

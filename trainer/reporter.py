@@ -163,6 +163,7 @@ def measure(step: Step, counted: Mapping[str, float]) -> dict[str, float]:
         **per_token,
         **means,
         **rates(counted),
+        **step.picked,
         "tokens": tokens,
         "target_tokens": target_tokens,
         "grad_norm": learnt.grad_norm,
@@ -189,6 +190,8 @@ def line_of(step: Step, numbers: Mapping[str, float], *, num_steps: int) -> str:
         f"grad {numbers['grad_norm']:.3f}",
         f"{step.rollout_s:.1f} + {step.learn_s:.1f} s",
     ]
+    if (rate := numbers.get("curriculum/rate")) is not None:
+        parts.append(f"expected {rate:.2f}")
     if unjudged := numbers.get("unjudged"):
         parts.append(f"not judged {unjudged:.0f}")
     if lost:

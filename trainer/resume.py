@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from trainer.canary import Canary
 from trainer.checkpoint import CheckpointConfig, CheckpointError, latest, publish, unfinished
+from trainer.curriculum import Known, Learned
 from trainer.learner import Learner, Learnt
 from trainer.model import save_whole
 from trainer.ranks import Ranks
@@ -36,6 +38,8 @@ class Progress:
     # Weights that the next Episodes are sampled with, those before the policy's last step; None
     # where they are the policy's.
     behind: dict[str, torch.Tensor] | None = None
+    # What the curriculum has learned.
+    learned: Learned = field(default_factory=Learned)
 
     def fall_behind(self, learner: Learner) -> dict[str, torch.Tensor]:
         """Keep and return the weights as they are now, while the policy takes its next step."""
@@ -86,6 +90,7 @@ def save(
             "step": progress.step,
             "num_bad": progress.num_bad,
             "first_errors": learner.teacher.first_errors,
+            "learned": asdict(progress.learned),
         }
         (place / PROGRESS).write_text(json.dumps(numbers) + "\n")
         save_file(_tensors(progress.canaries), place / CANARIES)
@@ -120,10 +125,16 @@ def restore(folder: Path, learner: Learner) -> Progress | None:
             num_bad=numbers["num_bad"],
             canaries=_canaries(load_file(place / CANARIES)),
             behind=load_file(place / BEHIND) if (place / BEHIND).exists() else None,
+            learned=_learned(**numbers["learned"]),
         )
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{place}: is of another model or version: {reason}") from error
+
+
+def _learned(*, skill: float, variance: float, known: dict[str, dict[str, Any]]) -> Learned:
+    found = {prompt: Known(**it) for prompt, it in known.items()}
+    return Learned(skill=skill, variance=variance, known=found)
 
 
 def _tensors(canaries: list[Canary]) -> dict[str, torch.Tensor]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trainer.chat import Chat
 from trainer.config import TrainConfig, equation
+from trainer.curriculum import Curriculum
 from trainer.desks import open_world
 from trainer.engines import open_engine
 from trainer.learner import Learner
@@ -61,7 +62,9 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
             spread = OnMeshes(ranks, config.parallel, device=model.device.type)
         yield Parts(
             world=world,
-            prompts=prompts,
+            curriculum=Curriculum(
+                prompts=prompts, config=config.curriculum, group=config.group, seed=config.seed
+            ),
             tokenizer=tokenizer,
             chat=chat,
             engine=open_engine(config),

@@ -107,6 +107,29 @@ def test_a_run_that_is_stopped_and_goes_on_is_the_same_to_the_bit(
     assert groups(tmp_path / "parts") == all_tries(4)
 
 
+LEARNABILITY = {"kind": "learnability", "retire_after": 1}
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_run_that_chooses_what_teaches_goes_on_to_the_bit(tmp_path: Path, staleness: int) -> None:
+    values = {"curriculum": LEARNABILITY, "staleness": staleness, "steps": 5}
+    run_toy(toy_config(**values), tmp_path / "whole")
+    run_toy(toy_config(**values | {"steps": 2}), tmp_path / "parts")
+    again = run_toy(toy_config(**values), tmp_path / "parts")
+    assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
+    assert groups(tmp_path / "parts") == groups(tmp_path / "whole")
+    tried = {name.split("-", 1)[1] for _, name, _ in groups(tmp_path / "whole")}
+    assert set(again.curriculum.learned.known) == tried
+    assert "curriculum/rate" in numbers(tmp_path / "whole")[0]
+
+
+def test_ranks_choose_the_same_prompts_as_one_process(tmp_path: Path) -> None:
+    values = {"curriculum": LEARNABILITY, "prompts": 4, "steps": 3, "optimizer": {"lr": 0.0}}
+    run_toy(toy_config(**values), tmp_path / "alone")
+    on_ranks(2, lambda ranks: run_toy(toy_config(**values), tmp_path / "ranks", ranks=ranks) and 1)
+    assert sorted(groups(tmp_path / "ranks")) == sorted(groups(tmp_path / "alone"))
+
+
 MUON = {"kind": "muon", "lr": 0.01, "muon": {"lr": 0.01, "orthogonalize": {"dtype": "float32"}}}
 
 

@@ -11,6 +11,7 @@ import torch
 from pipeline.agent.schemas import Tool
 from trainer.chat import Chat
 from trainer.config import TrainConfig
+from trainer.curriculum import Curriculum
 from trainer.env import Message, Outcome
 from trainer.generate import LocalEngine
 from trainer.learner import Learner
@@ -73,7 +74,9 @@ def toy_parts(config: TrainConfig, *, ranks: Ranks | None = None) -> Parts:
         spread = OnMeshes(ranks, config.parallel, device="cpu")
     return Parts(
         world=ToyWorld(),
-        prompts=PROMPTS,
+        curriculum=Curriculum(
+            prompts=PROMPTS, config=config.curriculum, group=config.group, seed=config.seed
+        ),
         tokenizer=tokenizer,
         chat=Chat(tokenizer, config.chat),
         engine=LocalEngine(load_model(config.model, seed=config.seed), config.engine.local),

@@ -1,0 +1,1 @@
+"""Measure what choosing prompts is worth, on policies whose skill is simulated."""
