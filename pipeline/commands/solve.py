@@ -72,6 +72,7 @@ def solve_command(
         float, typer.Option(min=0, help="Requests to the server a minute; 0 for no limit.")
     ] = 0.0,
     temperature: Annotated[float, typer.Option(min=0, help="Of sampling.")] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Of one message.")] = 4096,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 600.0,
     skill: Annotated[
         float, typer.Option(min=0, max=1, help="Of `scripted`: how often it solves a task.")
@@ -95,7 +96,12 @@ def solve_command(
     if agent == "chat":
         budget = _budget(max_tokens, max_usd, usd_in=usd_in, usd_out=usd_out)
         server = _server(endpoint, model, per_minute=per_minute, timeout_s=timeout)
-        asked = Model(server=server, budget=budget, temperature=temperature)
+        asked = Model(
+            server=server,
+            budget=budget,
+            temperature=temperature,
+            max_new_tokens=max_new_tokens,
+        )
     elif endpoint is not None or model is not None:
         end(f"--endpoint and --model belong to --agent chat, not to {agent}", code=BAD_INPUT)
     solver = Solver(

@@ -49,6 +49,7 @@ def step(episodes: list[Episode], **learnt: Any) -> Step:
         advantages={},
         learnt=Learnt(**given | learnt),
         canary_error=0.5,
+        picked={"curriculum/rate": 0.4},
         version=3,
         rollout_s=1.0,
         learn_s=2.0,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.sandbox.protocol import SandboxStoppedError
 from tests.trainer.scripted import HEADER, Rooms, ScriptedEngine, echo, in_turn, text_of, tiny_chat
-from tests.trainer.test_calls import MARKS
+from tests.pipeline.agent.test_written import MARKS
 from trainer.engine import EngineError
 from trainer.records import Episode
 from trainer.rollout import RolloutConfig, Try, run_episodes

@@ -20,7 +20,7 @@ def attempt(number: int, verdict: str, *, task: str = "a", model: str = "m") -> 
         model=model,
         turns=(),
         patch="",
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         detail="",
         broken=(),
         decisions=(),
