@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.sandbox.protocol import SandboxStoppedError
-from tests.trainer.scripted import HEADER, Rooms, ScriptedEngine, echo, in_turn, text_of, tiny_chat
 from tests.pipeline.agent.test_written import MARKS
+from tests.trainer.scripted import HEADER, Rooms, ScriptedEngine, echo, in_turn, text_of, tiny_chat
 from trainer.engine import EngineError
 from trainer.records import Episode
 from trainer.rollout import RolloutConfig, Try, run_episodes

@@ -25,5 +25,5 @@ def test_the_quick_bench_compares_both_from_the_same_seeds(tmp_path: Path) -> No
         ("learnability", 0),
         ("learnability", 1),
     ]
-    assert all(it["rollouts to the goal"] > 0 for it in rows)
+    assert all(it["rollouts to the goal"] for it in rows)
     assert len(report.claims) == 5
