@@ -127,7 +127,7 @@ def restore(folder: Path, learner: Learner) -> Progress | None:
             behind=load_file(place / BEHIND) if (place / BEHIND).exists() else None,
             learned=_learned(**numbers["learned"]),
         )
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+    except (FileNotFoundError, KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{place}: is of another model or version: {reason}") from error
 

@@ -1,5 +1,6 @@
 """Put a run together from its configuration, and train."""
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from trainer.desks import open_world
 from trainer.engines import open_engine
 from trainer.learner import Learner
 from trainer.loop import Parts, train
+from trainer.mesh import check_meshes
 from trainer.model import load_model, load_tokenizer
 from trainer.optimizer import membership
 from trainer.ranks import Ranks, join_ranks, part
@@ -54,7 +56,9 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
     tokenizer = load_tokenizer(config.model)
     chat = Chat(tokenizer, config.chat)
     with open_world(config.tasks, config=config.task, seed=config.seed) as (world, prompts):
-        model = load_model(config.model, seed=config.seed, copies=_count_copies(config))
+        model = load_model(
+            config.model, seed=config.seed, copies=_count_copies(config, world=ranks.world)
+        )
         if config.rollout.router_replay:
             require_routers(model, name=config.model.origin)
         spread = None
@@ -80,14 +84,17 @@ def open_parts(config: TrainConfig, *, ranks: Ranks) -> Iterator[Parts]:
         )
 
 
-def _count_copies(config: TrainConfig) -> int:
-    """Count the numbers that a run holds for each weight."""
+def _count_copies(config: TrainConfig, *, world: int) -> int:
+    """Count the numbers that a rank holds for each weight of the model.
+
+    Ranks that hold parts load and copy whole models before they part them.
+    """
     objective = config.objective
     has_teacher = bool(objective.distill.weight) and objective.distill.teacher != "live"
-    others = (
-        has_teacher,
-        bool(objective.loss.kl_coef),
-        bool(config.staleness),
-        config.engine.kind == "local",
-    )
-    return TRAINED + sum(others)
+    has_reference = bool(objective.loss.kl_coef)
+    copies = TRAINED + has_teacher + has_reference
+    if config.parallel is not None:
+        check_meshes(config.parallel, world=world)
+        replicas = max(config.parallel.dense_replicate, config.parallel.expert_replicate)
+        copies = 1 + has_teacher + has_reference + math.ceil(copies * replicas / world)
+    return copies + bool(config.staleness) + (config.engine.kind == "local")

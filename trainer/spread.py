@@ -1,5 +1,6 @@
 """Spread a step over ranks: each with the whole model, or all with parts of it on two meshes."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
@@ -116,6 +117,8 @@ class OnMeshes:
         """
         if ranks.world == 1:
             raise ValueError("parallel on one rank; expected several, as torchrun starts them")
+        # Torch would tell of each gather over two axes that it takes two steps.
+        logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
         self._ranks = ranks
         self._meshes: Meshes = make_meshes(config, world=ranks.world, device=device)
 

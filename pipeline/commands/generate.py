@@ -1,7 +1,6 @@
 """`regrow generate`: the main job, with progress, clean stops and resume."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
@@ -14,6 +13,7 @@ import typer
 
 from pipeline.cache import cache_folder
 from pipeline.commands.interrupt import stop_on_signal
+from pipeline.commands.lock import held
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -149,11 +149,7 @@ def _run(repos: Sequence[Repo], settings: Settings, *, runner: RunnerName) -> Ou
 def _claimed(settings: Settings) -> Iterator[None]:
     """Hold the run folder for this process alone, and keep its scratch folder empty."""
     settings.out.mkdir(parents=True, exist_ok=True)
-    with (settings.out / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            end(f"{settings.out}: another `regrow generate` is at work here", code=BAD_INPUT)
+    with held(settings.out):
         scratch = settings.folders.scratch
         shutil.rmtree(scratch, ignore_errors=True)
         try:

@@ -15,6 +15,7 @@ from pipeline.agent.chat.policy import Model
 from pipeline.agent.chat.server import Pace, Server, ServerError, check_url
 from pipeline.cache import cache_folder
 from pipeline.commands.interrupt import stoppable_sandbox
+from pipeline.commands.lock import held
 from pipeline.commands.say import (
     BAD_INPUT,
     BROKEN_MACHINE,
@@ -107,7 +108,7 @@ def solve_command(
     solver = Solver(
         agent=agent, model=asked, skill=skill, style=style, seed=seed, max_turns=max_turns
     )
-    with one_line_errors():
+    with one_line_errors(), held(run):
         tasks = _tasks(run, style=style)
         stop = _solve(
             run.absolute(),

@@ -1,5 +1,6 @@
 """Ranks that hold a model together learn what one process learns, and keep it for others."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from tests.trainer.forked import on_ranks
 from tests.trainer.samples import sample, segment, target
 from tests.trainer.toy import run_toy, toy_config
-from trainer.checkpoint import latest
+from trainer.checkpoint import CheckpointError, latest
 from trainer.learner import Learner
 from trainer.mesh import MeshConfig
 from trainer.model import ModelConfig, load_model, load_tokenizer, weights
@@ -211,6 +212,20 @@ def test_a_whole_run_on_meshes_goes_on_where_it_was_stopped(tmp_path: Path) -> N
         assert isinstance(found, dict), found
         for name, it in expected.items():
             assert np.array_equal(found[name], it), name
+
+
+def test_a_checkpoint_without_its_tensors_is_refused_in_one_line(tmp_path: Path) -> None:
+    learner = learner_of("dense", LINEAR, Ranks())
+    keep(tmp_path, learner, Ranks(), step=1)
+    place = latest(tmp_path)
+    assert place is not None
+    other = learner_of("qwen3_moe", LINEAR, Ranks())
+    with pytest.raises(CheckpointError, match="another model or version: RuntimeError: Missing"):
+        restore(tmp_path, other)
+    shutil.rmtree(place / "state")
+    (place / "manifest.json").write_text('{"files": {}}')
+    with pytest.raises(CheckpointError, match="is of another model or version"):
+        restore(tmp_path, learner)
 
 
 def test_meshes_of_one_rank_are_refused_in_one_line() -> None:

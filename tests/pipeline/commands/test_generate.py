@@ -211,7 +211,7 @@ def test_two_commands_do_not_share_a_run_folder(
         second = regrow(*command)
         first.send_signal(signal.SIGCONT)
         assert second.returncode == 2
-        assert "another `regrow generate` is at work here" in second.stderr
+        assert "another `regrow` command is at work here" in second.stderr
         first.send_signal(signal.SIGTERM)
         assert first.wait(timeout=20) == 130
 

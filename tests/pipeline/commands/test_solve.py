@@ -1,5 +1,6 @@
 """`regrow solve`: agents try tasks; what they did is graded, watched and kept."""
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -201,3 +202,11 @@ def test_a_folder_that_is_no_run_is_one_line(regrow: Regrow, tmp_path: Path) -> 
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: {folder}")
         assert done.stderr.count("\n") == 1
+
+
+def test_a_run_that_another_command_writes_is_left_alone(run: Path, regrow: Regrow) -> None:
+    with (run / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = regrow("solve", run, "--agent", "gold")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {run}: another `regrow` command is at work here\n"
