@@ -39,12 +39,17 @@ def bound(plan: Plan, *, filler_ns: Ints | None = None) -> Bound:
     own_N = memory_ns(weights_N * (PACK_BYTES + APPLY_BYTES), cluster)
     own_N = own_N if filler_ns is None else own_N + filler_ns
     costs = units_ns(plan.units, cluster=cluster, options=plan.options)
-    num_bytes = sum(_network_weights(plan)) * plan.options.wire_bytes
+    num_bytes = least_bytes(plan)
     return Bound(
         work_s=max((sum(costs) + int(own_N.sum())) / cluster.num_ranks, int(own_N.max())) / 1e9,
         unit_s=max(costs) / 1e9,
         network_s=num_bytes / cluster.num_ranks / cluster.network_bytes_s,
     )
+
+
+def least_bytes(plan: Plan) -> int:
+    """Return the bytes that have to go from node to node at least, by all ranks together."""
+    return sum(_network_weights(plan)) * plan.options.wire_bytes
 
 
 def _network_weights(plan: Plan) -> Iterator[int]:

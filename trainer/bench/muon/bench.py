@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.task.claims import Claim, Report, at_least
+from pipeline.task.claims import Claim, Report, at_least, at_most
+from trainer.bench.muon import layouts
 from trainer.bench.muon.rounds import DION, LOOP, OURS, TORCH, Timed, load_dion, time_rounds
 from trainer.bench.muon.sets import MatrixSet, experts, heads
 from trainer.bench.speed.steps import one_thread
@@ -35,6 +36,7 @@ def measure(folder: Path, *, quick: bool, peer: Path | None = None) -> Report:
     if peer is not None:
         load_dion(peer)
     num_rounds = 2 if quick else 9
+    counted = [layouts.count(it) for it in (layouts.QUICK if quick else layouts.FULL)]
     with one_thread():
         timed = [
             (time_rounds(matrices, num_rounds=num_rounds, dion=peer), bar)
@@ -42,7 +44,10 @@ def measure(folder: Path, *, quick: bool, peer: Path | None = None) -> Report:
         ]
     return Report(
         bench="muon",
-        claims=tuple(claim for it, bar in timed for claim in _claims(it, bar)),
+        claims=(
+            *(claim for it, bar in timed for claim in _claims(it, bar)),
+            *(claim for it in counted for claim in _claims_of_ranks(it)),
+        ),
         columns=("matrices", "by", "CPU ms", "speed over torch", "share of product rate"),
         rows=tuple(_rows([it for it, _ in timed])),
     )
@@ -55,6 +60,20 @@ def _claims(timed: Timed, bar: float) -> Iterator[Claim]:
     if DION in timed.step_s:
         yield at_least(f"speed over dion, {what}", timed.speed(OURS, over=DION), 1)
     yield at_least(f"rate over that of a large bf16 product, {what}", timed.share(OURS), 0.75)
+
+
+def _claims_of_ranks(counted: layouts.Counted) -> Iterator[Claim]:
+    name, num = counted.layout.name, counted.num_matrices
+    yield at_most(
+        f"matrices orthogonalized over those that exist ({num}), {name}",
+        counted.num_orthogonalized / num,
+        1.0,
+    )
+    yield at_most(
+        f"bytes sent over the least ({counted.least_bytes:,}), {name}",
+        counted.num_bytes / max(counted.least_bytes, 1),
+        1.15,
+    )
 
 
 def _rows(timed: Sequence[Timed]) -> Iterator[tuple[object, ...]]:

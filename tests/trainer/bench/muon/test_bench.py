@@ -18,6 +18,11 @@ def test_each_set_is_measured_with_each_implementation(tmp_path: Path) -> None:
     }
     assert all(claim.figure > 0 for claim in report.claims)
     assert not any("dion" in claim.claim for claim in report.claims)
+    # Of ranks: each matrix once, and no byte too many.
+    *_, once, least = report.claims
+    assert once.claim.startswith("matrices orthogonalized over those that exist (")
+    assert (once.figure, once.holds) == (1.0, True)
+    assert 1.0 <= least.figure <= 1.15
     assert not (tmp_path / "bench").exists()
 
 

@@ -1,0 +1,152 @@
+"""Take a step of sharded Muon on ranks of this machine, and count what it takes.
+
+Ranks are processes that meet over gloo; each counts what it really does.
+"""
+
+import logging
+import multiprocessing
+import tempfile
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+
+import torch
+import torch.distributed as dist
+
+from pipeline.task.claims import NotMeasuredError
+from trainer.mesh import MeshConfig, make_meshes
+from trainer.muon.bound import least_bytes
+from trainer.muon.config import MuonConfig
+from trainer.muon.costs import Cluster
+from trainer.muon.families import rules_for
+from trainer.muon.jobs import PlanOptions
+from trainer.muon.sharded import ShardedMuon
+from trainer.muon.units import sort_parameters
+from trainer.parallel import parallelize
+from trainer.tiny import TinyKind, random_model, tiny_config
+
+WAIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankLayout:
+    """Ranks, and how they hold a model.
+
+    Example: `RankLayout(name="4 ranks", kind="qwen3_moe", world=4, meshes=MeshConfig())`.
+    """
+
+    # For people.
+    name: str
+    kind: TinyKind
+    world: int
+    meshes: MeshConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What a step took, all ranks together."""
+
+    layout: RankLayout
+    num_matrices: int
+    # How often one was orthogonalized.
+    num_orthogonalized: int
+    num_bytes: int
+    # Bytes that no plan goes below, if each rank is a machine of its own.
+    least_bytes: int
+
+
+FULL: tuple[RankLayout, ...] = (
+    RankLayout(
+        name="dense on 2 x 2 ranks",
+        kind="dense",
+        world=4,
+        meshes=MeshConfig(dense_replicate=2),
+    ),
+    RankLayout(name="experts on 4 ranks", kind="qwen3_moe", world=4, meshes=MeshConfig()),
+    RankLayout(
+        name="experts on 8 ranks, EP 4, 2 x 4",
+        kind="qwen3_moe",
+        world=8,
+        meshes=MeshConfig(dense_replicate=2, expert_replicate=2, expert_parallel=4),
+    ),
+    RankLayout(
+        name="MLA on 8 ranks, CP 2, EP 8",
+        kind="deepseek_v3",
+        world=8,
+        meshes=MeshConfig(context=2, expert_parallel=8),
+    ),
+)
+QUICK = FULL[:1]
+
+
+def count(layout: RankLayout) -> Counted:
+    """Take one step.
+
+    Raises:
+        NotMeasuredError: a rank did not come to the end.
+    """
+    # Of a server without threads: this process may have some, which a fork would lose.
+    context = multiprocessing.get_context("forkserver")
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        store = str(Path(folder) / "store")
+        processes = [
+            context.Process(target=_work, args=(rank, layout, store, answers), daemon=True)
+            for rank in range(layout.world)
+        ]
+        for process in processes:
+            process.start()
+        try:
+            found = [answers.get(timeout=WAIT_S) for _ in processes]
+        except Empty:
+            raise NotMeasuredError(f"{layout.name}: a rank gave no answer") from None
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+    return Counted(
+        layout=layout,
+        num_matrices=found[0]["units"],
+        num_orthogonalized=sum(it["matrices"] for it in found),
+        num_bytes=sum(it["bytes"] for it in found),
+        least_bytes=found[0]["least"],
+    )
+
+
+def _work(rank: int, layout: RankLayout, store: str, answers: Queue[dict[str, int]]) -> None:
+    """Take one rank's part in a step; what it takes is the same for all gradients."""
+    # Torch would tell of each gather that it takes two steps.
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo",
+        store=dist.FileStore(store, layout.world),
+        rank=rank,
+        world_size=layout.world,
+        timeout=timedelta(seconds=WAIT_S),
+    )
+    model = random_model(tiny_config(layout.kind), seed=0)
+    config = MuonConfig()
+    shapes = {name: tuple(it.shape) for name, it in model.named_parameters()}
+    membership = sort_parameters(shapes, rules_for(model.config, choices=config.groups))
+    parallelize(model, make_meshes(layout.meshes, world=layout.world))
+    muon = ShardedMuon(
+        dict(model.named_parameters()),
+        membership,
+        config,
+        # Each rank a machine of its own: what leaves it counts.
+        cluster=Cluster(num_ranks=layout.world, ranks_per_node=1),
+        options=PlanOptions(orthogonalize=config.orthogonalize, redo="never"),
+    )
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    muon.step()
+    answers.put({
+        "units": len(muon.plan.units),
+        "matrices": muon.counts["matrices"],
+        "bytes": muon.counts["bytes"],
+        "least": least_bytes(muon.plan),
+    })
+    dist.destroy_process_group()
