@@ -6,14 +6,16 @@ Ranks are processes that meet over gloo; each counts what it really does.
 import logging
 import multiprocessing
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from multiprocessing.queues import Queue
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import Empty
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 from pipeline.task.claims import NotMeasuredError
 from trainer.mesh import MeshConfig, make_meshes
@@ -89,23 +91,18 @@ def count(layout: RankLayout) -> Counted:
     """
     # Of a server without threads: this process may have some, which a fork would lose.
     context = multiprocessing.get_context("forkserver")
-    answers = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        store = str(Path(folder) / "store")
-        processes = [
-            context.Process(target=_work, args=(rank, layout, store, answers), daemon=True)
-            for rank in range(layout.world)
-        ]
-        for process in processes:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as at_last:
+        told: list[Connection] = []
+        for rank in range(layout.world):
+            receiver, sender = context.Pipe(duplex=False)
+            arguments = (rank, layout, str(Path(folder) / "store"), sender)
+            process = context.Process(target=_work, args=arguments, daemon=True)
             process.start()
-        try:
-            found = [answers.get(timeout=WAIT_S) for _ in processes]
-        except Empty:
-            raise NotMeasuredError(f"{layout.name}: a rank gave no answer") from None
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+            at_last.callback(_end, process)
+            # So that the end of the process is the end of the pipe.
+            sender.close()
+            told.append(receiver)
+        found = [_answer(it, layout) for it in told]
     return Counted(
         layout=layout,
         num_matrices=found[0]["units"],
@@ -115,14 +112,30 @@ def count(layout: RankLayout) -> Counted:
     )
 
 
-def _work(rank: int, layout: RankLayout, store: str, answers: Queue[dict[str, int]]) -> None:
+def _answer(told: Connection, layout: RankLayout) -> dict[str, int]:
+    try:
+        if told.poll(WAIT_S):
+            answer: dict[str, int] = told.recv()
+            return answer
+    except EOFError:
+        pass
+    raise NotMeasuredError(f"{layout.name}: a rank gave no answer")
+
+
+def _end(process: BaseProcess) -> None:
+    process.kill()
+    process.join()
+
+
+def _work(rank: int, layout: RankLayout, path: str, answers: Connection) -> None:
     """Take one rank's part in a step; what it takes is the same for all gradients."""
     # Torch would tell of each gather that it takes two steps.
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
+    store, *_ = next(rendezvous(f"file://{path}?rank={rank}&world_size={layout.world}"))
     dist.init_process_group(
         "gloo",
-        store=dist.FileStore(store, layout.world),
+        store=store,
         rank=rank,
         world_size=layout.world,
         timeout=timedelta(seconds=WAIT_S),
@@ -143,7 +156,7 @@ def _work(rank: int, layout: RankLayout, store: str, answers: Queue[dict[str, in
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     muon.step()
-    answers.put({
+    answers.send({
         "units": len(muon.plan.units),
         "matrices": muon.counts["matrices"],
         "bytes": muon.counts["bytes"],
