@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Annotated
@@ -206,12 +207,16 @@ def _review(run: Path) -> None:
 
 
 def _keep(run: Path, found: Sequence[Attempt]) -> None:
-    """Put attempts into the run's shards, beside those of others; a verdict that is there stays."""
+    """Put attempts into the run's shards, beside those of others; a verdict that is there stays.
+
+    Those of the same agent under other settings make room.
+    """
     if not found:
         return
     kept = {it.id: it for it in read_attempts(run)}
-    new = {it.id: it for it in found if it.id not in kept}
-    write_attempts(run, [*kept.values(), *new.values()])
+    same = {it.id for it in found if replace(kept.get(it.id, it), monitored=None) == it}
+    new = {it.id: it for it in found if it.id not in same.intersection(kept)}
+    write_attempts(run, (kept | new).values())
 
 
 def _desks(run: Path, *, scratch: Path, sandbox: Sandbox) -> Callable[[Task], Desk]:

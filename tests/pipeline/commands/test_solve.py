@@ -85,6 +85,9 @@ def test_a_script_of_some_skill_solves_some_and_the_same_each_time(
     assert set(found["verdicts"]) == {"solved", "unsolved"}
     shutil.rmtree(run / "solving")
     assert solved(regrow, run, *arguments) == found
+    # Other settings are other attempts, in place of these.
+    better = solved(regrow, run, *arguments[:-4], "--skill", 1.0, "--attempts", 4)
+    assert better["verdicts"] == {"solved": found["num_attempts"]}
 
 
 def test_a_model_solves_tasks_over_http_whatever_else_it_writes(
