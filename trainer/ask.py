@@ -9,6 +9,7 @@ from http.client import HTTPException
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from pipeline.agent.chat.server import OPENER
 from trainer.engine import EngineError
 from trainer.settings import Settings
 
@@ -70,7 +71,7 @@ def _post(url: str, body: bytes, *, key: str, timeout_s: float) -> bytes:
     request = urllib.request.Request(url, data=body, headers=headers, method="POST")  # noqa: S310
     # A server that sends a byte now and then is late all the same.
     deadline = time.monotonic() + timeout_s
-    with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310
+    with OPENER.open(request, timeout=timeout_s) as response:
         parts: list[bytes] = []
         while chunk := response.read1(CHUNK_BYTES):
             parts.append(chunk)

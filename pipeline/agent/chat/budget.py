@@ -1,6 +1,8 @@
 """Count what a model costs, and stop before it costs more than was allowed."""
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 MILLION = 1e6
@@ -31,6 +33,12 @@ class Usage:
             num_completion_tokens=self.num_completion_tokens + other.num_completion_tokens,
         )
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            num_prompt_tokens=self.num_prompt_tokens - other.num_prompt_tokens,
+            num_completion_tokens=self.num_completion_tokens - other.num_completion_tokens,
+        )
+
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
@@ -46,36 +54,48 @@ class Budget:
     usd_in: float = 0.0
     usd_out: float = 0.0
     spent: Usage = field(default_factory=Usage)
+    # What requests that are under way may take at most.
+    held: Usage = field(default_factory=Usage)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def check(self, *, at_least: int) -> None:
-        """Refuse a request that takes this many tokens at least, before it is made.
+    @contextmanager
+    def holding(self, most: Usage) -> Iterator[Callable[[Usage], None]]:
+        """Hold what a request may take, for the time of a block; give what books what it took.
 
         Raises:
-            BudgetError: they are not left.
+            BudgetError: so much is not left; the request must not be made.
         """
         with self._lock:
-            tokens = self.spent.num_tokens + at_least
-            usd = self.usd + at_least * self.usd_in / MILLION
-            if self.max_tokens is not None and tokens > self.max_tokens:
-                raise BudgetError(
-                    f"{self.spent.num_tokens:,} tokens are spent and the next request takes"
-                    f" {at_least:,} at least, of {self.max_tokens:,}"
-                )
-            if self.max_usd is not None and usd > self.max_usd:
-                raise BudgetError(
-                    f"{self.usd:.4f} US dollars are spent and the next request takes"
-                    f" {at_least:,} tokens at least, of {self.max_usd:g} US dollars"
-                )
+            self._refuse(self.spent + self.held + most)
+            self.held = self.held + most
+        taken: list[Usage] = []
+        try:
+            yield taken.append
+        finally:
+            with self._lock:
+                self.held = self.held - most
+                for it in taken:
+                    self.spent = self.spent + it
 
-    def spend(self, usage: Usage) -> None:
-        """Count what a request has taken."""
-        with self._lock:
-            self.spent = self.spent + usage
+    def _refuse(self, whole: Usage) -> None:
+        """Raise if this were too much."""
+        spent = f"{self.spent.num_tokens:,} tokens ({self.usd:.4f} US dollars) are spent"
+        if self.max_tokens is not None and whole.num_tokens > self.max_tokens:
+            raise BudgetError(
+                f"{spent}, and with requests under way and the next one it may be"
+                f" {whole.num_tokens:,}, of {self.max_tokens:,}"
+            )
+        if self.max_usd is not None and self._usd_of(whole) > self.max_usd:
+            raise BudgetError(
+                f"{spent}, and with requests under way and the next one it may be"
+                f" {self._usd_of(whole):.4f} US dollars, of {self.max_usd:g}"
+            )
 
     @property
     def usd(self) -> float:
         """US dollars that are spent."""
-        spent = self.spent
-        dollars = spent.num_prompt_tokens * self.usd_in + spent.num_completion_tokens * self.usd_out
+        return self._usd_of(self.spent)
+
+    def _usd_of(self, usage: Usage) -> float:
+        dollars = usage.num_prompt_tokens * self.usd_in + usage.num_completion_tokens * self.usd_out
         return dollars / MILLION

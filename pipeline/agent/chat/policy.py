@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pipeline.agent.chat.budget import Budget, Usage
 from pipeline.agent.chat.prompt import how_to_call
 from pipeline.agent.chat.replies import CHARS_PER_TOKEN, Reply, Wanted, read_reply
-from pipeline.agent.chat.server import RefusedError, Server, complete
+from pipeline.agent.chat.server import OversizedError, RefusedError, Server, complete
 from pipeline.agent.loop import Done
 from pipeline.agent.schemas import Tool
 from pipeline.agent.tools import Answer, Call
@@ -67,7 +67,10 @@ class ChatPolicy:
         if answer is not None and self._asked is not None:
             self._tell(self._asked, answer)
         while not self._waiting:
-            reply = self._next()
+            try:
+                reply = self._next()
+            except OversizedError as error:
+                return Done(reason="oversized", detail=str(error))
             if reply is None:
                 return Done(reason="overlong", detail="its context is full")
             self._messages.append(dict(reply.message))
@@ -130,14 +133,18 @@ class ChatPolicy:
         if model.has_tools:
             body["tools"] = [_described(it) for it in self._tools]
         size = _chars(messages)
-        model.budget.check(at_least=size // CHARS_PER_TOKEN)
         names = {it.name for it in self._tools}
-        reply = complete(
-            model.server,
-            body,
-            read=lambda answer: read_reply(answer, tools=names, num_prompt_chars=size),
+        most = Usage(
+            num_prompt_tokens=_chars([body]) // CHARS_PER_TOKEN,
+            num_completion_tokens=model.max_new_tokens,
         )
-        model.budget.spend(reply.usage)
+        with model.budget.holding(most) as book:
+            reply = complete(
+                model.server,
+                body,
+                read=lambda answer: read_reply(answer, tools=names, num_prompt_chars=size),
+            )
+            book(reply.usage)
         self.usage = self.usage + reply.usage
         return reply
 

@@ -135,7 +135,9 @@ def _wanted(it: Written) -> Wanted:
 
 def _usage(answer: Mapping[str, object], num_prompt_chars: int, num_written_chars: int) -> Usage:
     match answer.get("usage"):
-        case {"prompt_tokens": int(given), "completion_tokens": int(written)}:
+        case {"prompt_tokens": int(given), "completion_tokens": int(written)} if (
+            min(given, written) >= 0
+        ):
             return Usage(num_prompt_tokens=given, num_completion_tokens=written)
     return Usage(
         num_prompt_tokens=num_prompt_chars // CHARS_PER_TOKEN,

@@ -30,6 +30,10 @@ class ServerError(RuntimeError):
     """
 
 
+class OversizedError(ServerError):
+    """A model's answer has no end: what it says is no use, and its server is not at fault."""
+
+
 class RefusedError(ServerError):
     """A server does not take a request, and will not take it again."""
 
@@ -37,6 +41,21 @@ class RefusedError(ServerError):
         super().__init__(message)
         # In its own words.
         self.said = said
+
+
+class _TooLongError(ValueError):
+    """An answer of more bytes than anybody reads."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect as it is: a key is for the host that it was given for."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Say that there is no other request."""
+
+
+# Of all requests that may carry a key.
+OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(slots=True)
@@ -104,10 +123,11 @@ def complete(
 
     Raises:
         RefusedError: the server does not take the request.
+        OversizedError: an answer has no end, each time.
         ServerError: it failed each time.
     """
     data = json.dumps({"model": server.model, **body}).encode()
-    said = ""
+    said, kind = "", ServerError
     for number in range(server.max_tries):
         server.pace.wait()
         try:
@@ -115,16 +135,17 @@ def complete(
         except urllib.error.HTTPError as error:
             with error:
                 shown, pause_s = _shown(error), _asked_pause_s(error)
-            said = f"status {error.code}: {shown}"
+            said, kind = f"status {error.code}: {shown}", ServerError
             if error.code not in PASSING:
                 raise _refused(server, said, code=error.code, shown=shown) from error
         except (OSError, HTTPException, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
+            said = f"{type(error).__name__.lstrip('_')}: {error}"
+            kind = OversizedError if isinstance(error, _TooLongError) else ServerError
             pause_s = 0.0
         if number + 1 < server.max_tries:
             wanted_s = max(pause_s, server.pause_s * 2**number)
             time.sleep(min(wanted_s, server.max_pause_s))
-    raise ServerError(f"{server.url}: {said}; expected an answer, asked {server.max_tries} times")
+    raise kind(f"{server.url}: {said}; expected an answer, asked {server.max_tries} times")
 
 
 def _refused(server: Server, said: str, *, code: int, shown: str) -> RefusedError:
@@ -142,14 +163,14 @@ def _post(data: bytes, server: Server) -> bytes:
     request = urllib.request.Request(url, data=data, headers=headers, method="POST")  # noqa: S310
     # A server that sends a byte now and then is late all the same.
     deadline = time.monotonic() + server.timeout_s
-    with urllib.request.urlopen(request, timeout=server.timeout_s) as response:  # noqa: S310
+    with OPENER.open(request, timeout=server.timeout_s) as response:
         parts: list[bytes] = []
         while chunk := response.read1(CHUNK_BYTES):
             parts.append(chunk)
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no whole answer within {server.timeout_s:g} s")
             if sum(map(len, parts)) > MAX_ANSWER_BYTES:
-                raise ValueError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+                raise _TooLongError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
     return b"".join(parts)
 
 
@@ -176,4 +197,4 @@ def _shown(error: urllib.error.HTTPError) -> str:
 def _asked_pause_s(error: urllib.error.HTTPError) -> float:
     """Return how long a server asks to wait; dates, which it may send instead, are not read."""
     asked = error.headers.get("Retry-After") or ""
-    return float(asked) if asked.isdigit() else 0.0
+    return float(asked) if asked.isascii() and asked.isdecimal() else 0.0

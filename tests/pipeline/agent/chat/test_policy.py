@@ -1,10 +1,13 @@
 """A conversation becomes calls, and outputs become its next messages."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.agent.chat.budget import Budget, BudgetError
+from pipeline.agent.chat import server as http
+from pipeline.agent.chat.budget import Budget, BudgetError, Usage
 from pipeline.agent.chat.policy import LEFT_OUT, UNREADABLE, ChatPolicy, Model
 from pipeline.agent.chat.server import RefusedError, Server
 from pipeline.agent.loop import Done
@@ -117,17 +120,52 @@ def test_a_model_that_says_nothing_is_asked_again_and_then_left(played: Played) 
     assert played.asked[1]["messages"][-1]["content"].startswith("Call a tool, or say")
 
 
-def test_no_request_is_made_that_would_cost_more_than_allowed(played: Played) -> None:
+def test_no_request_is_made_that_may_cost_more_than_allowed(played: Played) -> None:
     played.script = [calls(("read_file", {"path": "a.py"})), says("Done.")]
-    budget = Budget(max_usd=0.001, usd_in=1.0, usd_out=10.0)
-    policy = policy_of(played, budget=budget)
+    budget = Budget(max_usd=0.002, usd_in=1.0, usd_out=10.0)
+    policy = policy_of(played, budget=budget, max_new_tokens=20)
     policy.act(None)
     assert budget.usd == pytest.approx(0.0003)
-    with pytest.raises(BudgetError, match=r"0\.0003 US dollars are spent .* of 0\.001 US dollars"):
-        policy.act(ok("x" * 4000))
+    with pytest.raises(BudgetError, match=r"\(0\.0003 US dollars\) are spent, .*, of 0\.002"):
+        policy.act(ok("x" * 8000))
     assert len(played.asked) == 1
-    with pytest.raises(BudgetError, match="0 tokens are spent"):
-        policy_of(played, budget=Budget(max_tokens=5)).act(None)
+    with pytest.raises(BudgetError, match=r"^0 tokens .* it may be 4,\d\d\d, of 4,000"):
+        policy_of(played, budget=Budget(max_tokens=4000)).act(None)
+    assert budget.held == Usage()
+
+
+def test_requests_of_several_threads_together_keep_to_what_is_allowed() -> None:
+    budget, most = Budget(max_tokens=1000), Usage(num_prompt_tokens=100, num_completion_tokens=200)
+
+    def work(_: int) -> None:
+        try:
+            with budget.holding(most) as book:
+                time.sleep(0.02)
+                book(most)
+        except BudgetError:
+            pass
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(40)))
+    assert budget.spent.num_tokens == 900
+
+
+def test_what_a_request_might_have_cost_is_free_again_when_it_fails() -> None:
+    budget = Budget(max_tokens=400)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), budget.holding(Usage(num_prompt_tokens=300)):
+            raise ZeroDivisionError
+    assert (budget.spent, budget.held) == (Usage(), Usage())
+
+
+def test_a_model_whose_answer_has_no_end_is_done(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 2**16)
+    played.script = [says("x" * 200_000)] * 2
+    last = policy_of(played).act(None)
+    assert isinstance(last, Done)
+    assert last.reason == "oversized"
 
 
 def test_bytes_that_are_no_text_reach_the_model_as_escapes(played: Played) -> None:

@@ -81,6 +81,8 @@ def test_json_that_names_no_tool_is_no_call() -> None:
 def test_tokens_are_those_that_the_server_counts_or_guessed() -> None:
     counted = read({"content": "hi"}, usage={"prompt_tokens": 7, "completion_tokens": 2}).usage
     assert (counted.num_prompt_tokens, counted.num_completion_tokens) == (7, 2)
+    nonsense = {"prompt_tokens": -1_000_000, "completion_tokens": 2}
+    assert read({"content": "hi"}, usage=nonsense).usage.num_prompt_tokens == 100
     guessed = read({"content": "x" * 400}).usage
     assert guessed.num_prompt_tokens == 100
     assert 100 <= guessed.num_completion_tokens <= 110

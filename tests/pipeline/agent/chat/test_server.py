@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.agent.chat import server as http
-from pipeline.agent.chat.server import Pace, RefusedError, Server, ServerError, check_url, complete
+from pipeline.agent.chat.server import (
+    OversizedError,
+    Pace,
+    RefusedError,
+    Server,
+    ServerError,
+    check_url,
+    complete,
+)
 from tests.pipeline.model_server import Played, hangs, model_server, raw, refuses, says, status
 
 
@@ -47,6 +55,20 @@ def test_a_wrong_key_is_told_at_once_with_where_it_is_taken_from(played: Played)
     assert len(played.asked) == 1
 
 
+def test_a_key_does_not_follow_a_redirect(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGROW_KEY", "s3cret")
+    with model_server() as other:
+        played.script = [status(302, Location=f"{other.url}/chat/completions")]
+        with pytest.raises(RefusedError, match="status 302"):
+            asked(played)
+        assert other.headers == []
+
+
+def test_a_pause_that_is_no_number_is_none(played: Played) -> None:
+    played.script = [status(429, Retry_After="\u00b2"), says("hi")]
+    assert asked(played)
+
+
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_a_server_that_is_busy_is_asked_again(played: Played, code: int) -> None:
     played.script = [status(code), status(code, Retry_After="1"), says("hi")]
@@ -71,7 +93,7 @@ def test_an_answer_without_end_and_one_that_never_comes_are_given_up(
     monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 2**20)
     huge = json.dumps({"choices": "x" * 10_000_000}).encode()
     played.script = [lambda it: raw(it, 200, huge)]
-    with pytest.raises(ServerError, match="an answer of more than 1048576 bytes"):
+    with pytest.raises(OversizedError, match="an answer of more than 1048576 bytes"):
         asked(played, max_tries=1)
     played.script = [hangs(1.0)]
     with pytest.raises(ServerError, match="TimeoutError"):
