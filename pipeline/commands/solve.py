@@ -6,15 +6,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Annotated
 
-import typer
 from rich.progress import track
 
 from pipeline.agent.chat.budget import Budget, BudgetError
 from pipeline.agent.chat.policy import Model
 from pipeline.agent.chat.server import Pace, Server, ServerError, check_url
 from pipeline.cache import cache_folder
+from pipeline.commands import solve_options as options
 from pipeline.commands.interrupt import stoppable_sandbox
 from pipeline.commands.lock import held
 from pipeline.commands.say import (
@@ -51,81 +50,65 @@ COLUMNS = ("task", "feature", "solved", "of", "rate", "90 % bounds")
 
 
 def solve_command(
-    run: Annotated[Path, typer.Argument(help="Run folder that `regrow generate` wrote.")],
-    agent: Annotated[AgentName, typer.Option(help="Who tries: a language model, or a script.")],
-    attempts: Annotated[int, typer.Option(min=1, help="Tries at each task.")] = 4,
-    endpoint: Annotated[
-        str | None,
-        typer.Option(
-            help="Of `chat`: URL of an OpenAI-compatible server, such as http://host:8000/v1; its "
-            "key is taken from REGROW_KEY."
-        ),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Of `chat`: name of the model.")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens that may be spent, prompts included.")
-    ] = None,
-    max_usd: Annotated[
-        float | None, typer.Option(help="US dollars that may be spent, by --usd-in and --usd-out.")
-    ] = None,
-    usd_in: Annotated[float, typer.Option(min=0, help="Of a million tokens of prompts.")] = 0.0,
-    usd_out: Annotated[float, typer.Option(min=0, help="Of a million that it writes.")] = 0.0,
-    per_minute: Annotated[
-        float, typer.Option(min=0, help="Requests to the server a minute; 0 for no limit.")
-    ] = 0.0,
-    temperature: Annotated[float, typer.Option(min=0, help="Of sampling.")] = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Of one message.")] = 4096,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 600.0,
-    skill: Annotated[
-        float, typer.Option(min=0, max=1, help="Of `scripted`: how often it solves a task.")
-    ] = 0.5,
-    style: Annotated[
-        str, typer.Option(help="Wording of the request; all in turn by default.")
-    ] = "",
-    max_turns: Annotated[int, typer.Option(min=1, help="Calls of tools in a try.")] = 50,
-    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Tries at once; the cores by default.")
-    ] = None,
-    sandbox: Annotated[
-        SandboxName, typer.Option(help="Back end that runs untrusted code.")
-    ] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    run: options.Run,
+    agent: options.Agent,
+    attempts: options.Attempts = 4,
+    endpoint: options.Endpoint = None,
+    model: options.ModelName = None,
+    max_tokens: options.MaxTokens = None,
+    max_usd: options.MaxUsd = None,
+    usd_in: options.UsdIn = 0.0,
+    usd_out: options.UsdOut = 0.0,
+    per_minute: options.PerMinute = 0.0,
+    temperature: options.Temperature = 1.0,
+    max_new_tokens: options.MaxNewTokens = 4096,
+    timeout: options.Timeout = 600.0,
+    skill: options.Skill = 0.5,
+    style: options.Style = "",
+    max_turns: options.MaxTurns = 50,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    sandbox: options.BackEnd = "auto",
+    json: options.Json = False,
 ) -> None:
     """Have an agent try every task some times; attempts and their verdicts are kept in the run."""
     existing_run(run)
     asked = None
-    if agent == "chat":
-        budget = _budget(max_tokens, max_usd, usd_in=usd_in, usd_out=usd_out)
-        server = _server(endpoint, model, per_minute=per_minute, timeout_s=timeout)
+    if server := _server(agent, endpoint, model, per_minute=per_minute, timeout_s=timeout):
         asked = Model(
             server=server,
-            budget=budget,
+            budget=_budget(max_tokens, max_usd, usd_in=usd_in, usd_out=usd_out),
             temperature=temperature,
             max_new_tokens=max_new_tokens,
         )
-    elif endpoint is not None or model is not None:
-        end(f"--endpoint and --model belong to --agent chat, not to {agent}", code=BAD_INPUT)
-    solver = Solver(
-        agent=agent, model=asked, skill=skill, style=style, seed=seed, max_turns=max_turns
-    )
+    how = Solver(agent=agent, model=asked, skill=skill, style=style, seed=seed, max_turns=max_turns)
     with one_line_errors(), held(run):
         tasks = _tasks(run, style=style)
-        stop = _solve(
-            run.absolute(),
-            [(task, number) for task in tasks for number in range(attempts)],
-            solver=solver,
-            jobs=jobs or len(os.sched_getaffinity(0)),
-            sandbox=sandbox,
-        )
-        _report(run, tasks, solver, as_json=json)
-    if stop:
-        end(stop, code=BROKEN_MACHINE)
+        tries = [(task, number) for task in tasks for number in range(attempts)]
+        stop = _solve(run.absolute(), tries, solver=how, jobs=jobs, sandbox=sandbox)
+        _report(run, tasks, how, as_json=json)
+    _end_early(stop)
+
+
+def _end_early(why: str) -> None:
+    """End the command where it had to stop before all was done."""
+    if why:
+        end(why, code=BROKEN_MACHINE)
 
 
 def _server(
-    endpoint: str | None, model: str | None, *, per_minute: float, timeout_s: float
-) -> Server:
+    agent: AgentName,
+    endpoint: str | None,
+    model: str | None,
+    *,
+    per_minute: float,
+    timeout_s: float,
+) -> Server | None:
+    """Return whom to ask; None where nobody is."""
+    if agent != "chat":
+        if endpoint is not None or model is not None:
+            end(f"--endpoint and --model belong to --agent chat, not to {agent}", code=BAD_INPUT)
+        return None
     if endpoint is None or model is None:
         end("--agent chat needs --endpoint URL and --model NAME", code=BAD_INPUT)
     try:
@@ -158,7 +141,12 @@ def _tasks(run: Path, *, style: str) -> list[Task]:
 
 
 def _solve(
-    run: Path, tries: Sequence[tuple[Task, int]], *, solver: Solver, jobs: int, sandbox: SandboxName
+    run: Path,
+    tries: Sequence[tuple[Task, int]],
+    *,
+    solver: Solver,
+    jobs: int | None,
+    sandbox: SandboxName,
 ) -> str:
     """Make the tries and keep them; return why it stopped early, empty when it did not."""
     found: list[Attempt] = []
@@ -184,7 +172,12 @@ def _solve(
 
 
 def _made(
-    run: Path, tries: Sequence[tuple[Task, int]], *, solver: Solver, jobs: int, sandbox: SandboxName
+    run: Path,
+    tries: Sequence[tuple[Task, int]],
+    *,
+    solver: Solver,
+    jobs: int | None,
+    sandbox: SandboxName,
 ) -> Iterator[Attempt | Lost]:
     """Yield what each try came to, those that were made before among them."""
     # Not those of `regrow generate`, which it may sweep away.
@@ -195,7 +188,8 @@ def _made(
         stoppable_sandbox(sandbox, message=STOPPED) as box,
     ):
         open_desk = _desks(run, scratch=scratch, sandbox=box)
-        made = solve(tries, solver=solver, open_desk=open_desk, done=done, jobs=jobs)
+        width = jobs or len(os.sched_getaffinity(0))
+        made = solve(tries, solver=solver, open_desk=open_desk, done=done, jobs=width)
         yield from track(made, "attempts", total=len(tries), console=ERR, transient=True)
 
 

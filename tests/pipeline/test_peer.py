@@ -63,8 +63,8 @@ def idle(engine: Engine, image: str) -> Iterator[Container]:
     try:
         yield container
     finally:
-        container.kill()
-        container.remove()
+        # At once: what is killed may not have ended when it is to be removed.
+        container.remove(force=True)
 
 
 def test_the_line_runs_the_suite_of_the_images_tree_as_it_stands(engine: Engine, desk: Desk):

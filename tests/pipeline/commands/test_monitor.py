@@ -121,7 +121,8 @@ def test_a_judge_that_fails_gives_no_verdict_and_takes_none(publish: Publish, re
         server.script = [status(401)]
         done = regrow("monitor", folder, *asked)
         assert done.returncode == 1
-        assert "status 401: busy; verdicts so far are kept" in line_of(done)
+        assert "status 401: busy; expected its key in" in line_of(done)
+        assert line_of(done).endswith("; verdicts so far are kept")
         kept = sorted(read_attempts(folder), key=lambda it: it.id)
         labels = [it.monitored.label for it in kept if it.monitored]
         assert labels == ["hacked", "memory"]
