@@ -151,7 +151,7 @@ def test_a_server_that_fails_is_no_verdict_and_the_same_command_goes_on(
 def test_what_is_allowed_is_not_overspent(run: Path, regrow: Regrow, played: Played) -> None:
     played.act = lambda _: says("No.")
     done = regrow(
-        "solve", run, *chat(played, "--max-tokens", 4000, "--max-new-tokens", 100, "--jobs", 1)
+        "solve", run, *chat(played, "--max-tokens", 3000, "--max-new-tokens", 100, "--jobs", 1)
     )
     assert done.returncode == 1
     assert "allow more, and the same command goes on" in done.stderr
