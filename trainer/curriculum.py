@@ -25,8 +25,8 @@ from trainer.tasks import prompt_at
 
 # A pick whose expected rate lies between these teaches well.
 GOOD_RATES = (0.3, 0.7)
-# Of one try at a rate that is far from one half: a surprise moves beliefs, but not beyond reason.
-_LEAST_INFORMATION = 0.05
+# Halvings of the interval in which a logit is looked for.
+_HALVINGS = 60
 
 
 class CurriculumConfig(Settings):
@@ -177,17 +177,19 @@ class Curriculum:
         """Move skill and difficulty towards an outcome, each by how little is known of it."""
         learned = self.learned
         difficulty, variance = self._belief(prompt, step)
-        expected = _sigmoid(learned.skill - difficulty)
-        # Fisher's information of the tries; a step of Newton's, as for a normal outcome.
-        told = it.tried * max(expected * (1 - expected), _LEAST_INFORMATION)
-        surprise = (it.solved - it.tried * expected) / told
-        total = learned.variance + variance + 1 / told
-        learned.skill += surprise * learned.variance / total
-        learned.variance *= 1 - learned.variance / total
+        total = learned.variance + variance
+        logit = learned.skill - difficulty
+        found = _likeliest(it, mean=logit, variance=total)
+        moved = (found - logit) / total
+        rate = _sigmoid(found)
+        # By Laplace: what the tries have taken from the variance of both together.
+        told = 1 / total - 1 / (total + total**2 * it.tried * rate * (1 - rate))
+        learned.skill += moved * learned.variance
+        learned.variance -= told * learned.variance**2
         old = learned.known.get(prompt)
         learned.known[prompt] = Known(
-            difficulty=difficulty - surprise * variance / total,
-            variance=variance * (1 - variance / total),
+            difficulty=difficulty - moved * variance,
+            variance=variance - told * variance**2,
             step=step,
             all_solved=(old.all_solved if old else 0) + 1 if it.solved >= it.tried else 0,
             none_solved=(old.none_solved if old else 0) + 1 if it.solved <= 0 else 0,
@@ -199,7 +201,7 @@ class Curriculum:
             return {}
         rates = [self.rate(it, step) for it in picked]
         low, high = GOOD_RATES
-        known = self.learned.known.values()
+        known = [it for it in self.learned.known.values() if step - it.step < self.config.revisit]
         return {
             "curriculum/rate": sum(rates) / max(len(rates), 1),
             "curriculum/good": sum(low <= it <= high for it in rates) / max(len(rates), 1),
@@ -224,6 +226,22 @@ def outcomes_of(episodes: Iterable[Episode]) -> dict[str, Outcome]:
             gained = min(1.0, max(0.0, it.reward))
             found[it.prompt] = Outcome(solved=old.solved + gained, tried=old.tried + 1)
     return found
+
+
+def _likeliest(it: Outcome, *, mean: float, variance: float) -> float:
+    """Return the likeliest logit of a rate that was normal before so many tries were solved.
+
+    Example:
+        >>> round(_likeliest(Outcome(solved=8, tried=8), mean=-5.0, variance=4.0), 2)
+        1.39
+    """
+    # The slope of the posterior falls, and no try pulls by more than 1.
+    low, high = mean - variance * it.tried, mean + variance * it.tried
+    for _ in range(_HALVINGS):
+        logit = (low + high) / 2
+        slope = it.solved - it.tried * _sigmoid(logit) - (logit - mean) / variance
+        low, high = (logit, high) if slope > 0 else (low, logit)
+    return (low + high) / 2
 
 
 def _sigmoid(logit: float) -> float:

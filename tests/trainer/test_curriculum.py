@@ -9,6 +9,7 @@ from tests.trainer.samples import episode
 from trainer.curriculum import (
     Curriculum,
     CurriculumConfig,
+    Known,
     Outcome,
     outcomes_of,
     repo_of,
@@ -86,6 +87,21 @@ def test_what_is_learnt_of_some_tells_of_those_that_were_tried_long_ago() -> Non
     for step in range(1, 40):
         found.note(step, {it: tried(7) for it in PROMPTS[10:16]})
     assert found.rate(PROMPTS[0], 40) > before + 0.05
+
+
+@pytest.mark.parametrize(
+    ("difficulty", "variance", "solved"), [(5.0, 4.0, 8), (3.0, 9.0, 8), (-4.0, 4.0, 0)]
+)
+def test_one_group_against_all_that_was_known_is_believed_within_reason(
+    difficulty: float, variance: float, solved: float
+) -> None:
+    found, prompt = curriculum(prompt_drift=0.0), PROMPTS[0]
+    known = Known(difficulty=difficulty, variance=variance, step=0, all_solved=0, none_solved=0)
+    found.learned.known[prompt] = known
+    found.note(1, {prompt: tried(solved)})
+    # It moves over the middle, and no further than such a group alone would say.
+    assert 0.5 < abs(found.rate(prompt, 1) - (8 - solved) / 8) < 0.97
+    assert 0 < found.learned.known[prompt].variance < variance
 
 
 def test_picks_are_balanced_over_repositories() -> None:
